@@ -123,7 +123,7 @@ def fits(question: str, setting: str) -> bool:
 def released(setting: str) -> Mechanism:
     """The mechanism of that row."""
     name, fields = SETTINGS[setting]
-    example: Mechanism = catalog.example("mechanisms", name)
+    example: Mechanism = catalog.make_example("mechanisms", name)
     return replace(example, **fields)
 
 
@@ -149,11 +149,11 @@ def asked(question: str, setting: str, where: str) -> tuple[object, float]:
     """What the attackers find, or why that cannot be said; and seconds of processor time."""
     begun, plan = time.process_time(), QUESTIONS[question]
     try:
-        with devices.on(where):
+        with devices.use_device(where):
             found = mq.attack_mechanism(plan.attack, released(setting), plan.data, holds=plan.holds)
     except (BadInput, ModuleNotFoundError, ImportError) as error:
         return f"{type(error).__name__}: {error}", time.process_time() - begun
-    said = [_json.encode(each) | {"verdict": each.verdict} for each in found]
+    said = [_json.encode_noun(each) | {"verdict": each.verdict} for each in found]
     return said, time.process_time() - begun
 
 
@@ -184,7 +184,7 @@ def main() -> None:
     flags.add_argument("--device", default="cpu")
     flags.add_argument("--jobs", type=int, default=1)
     given = flags.parse_args()
-    wanted = QUESTIONS if given.questions == ["all"] else given.questions
+    wanted = QUESTIONS if given.list_questions == ["all"] else given.list_questions
     kept = Kept(path=given.kept)
     held = kept.read()
     every = [(q, s) for q in wanted for s in given.settings if fits(q, s)]

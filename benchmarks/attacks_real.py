@@ -20,7 +20,7 @@ from masquerade.io.video import read
 from masquerade.mechanism import arrays_of
 from masquerade.noise import Noise
 from masquerade.recordings import Video
-from masquerade.vision.face_recogniser import SAME
+from masquerade.vision.face_recogniser import MAX_SAME_DISTANCE
 
 FILMS = (  # asset, who, first frame, height in pixels
     ("pose2sim_single_cam01", "walker", 40, 720),
@@ -52,7 +52,7 @@ FRAMES = 8
 
 def film(name: str, who: str, first: int, height: int) -> Video:
     """A stretch of a film, made smaller or larger."""
-    frames = read.segment(downloads.fetch(name), first, first + FRAMES)
+    frames = read.read_segment(downloads.fetch_asset(name), first, first + FRAMES)
     width = round(frames.shape[2] * height / frames.shape[1] / 2) * 2
     small = [cv2.resize(each, (width, height), interpolation=cv2.INTER_AREA) for each in frames]
     return Video(frames=np.stack(small), rate_hz=30.0, subject=who)
@@ -63,7 +63,7 @@ def released(video: Video, setting: str) -> Video:
     if RELEASES[setting] is None:
         return video
     name, fields = RELEASES[setting]
-    mechanism = replace(catalog.example("mechanisms", name), **fields)
+    mechanism = replace(catalog.make_example("mechanisms", name), **fields)
     return replace(video, frames=arrays_of(mechanism.apply(video, Noise()))[0])
 
 
@@ -89,7 +89,7 @@ def compared(cue: FaceCue | BodyCue, raw: list[Video], given: list[Video], *, wh
     found = f"{sum(map(len, looks))} of {4 * len(raw)}"
     if not own or not others:
         return f"{what} | {found} | - | - | -"
-    share = np.mean(np.array(own) < (SAME if what == "face" else np.median(others)))
+    share = np.mean(np.array(own) < (MAX_SAME_DISTANCE if what == "face" else np.median(others)))
     return f"{what} | {found} | {_spread(own)} | {_spread(others)} | {share:.2f}"
 
 

@@ -23,15 +23,15 @@ import numpy as np
 from experiments.audits import SECTION
 from experiments.pages import write_table
 from experiments.videos import size_stage
-from masquerade._formatting import shown as rounded
-from masquerade._formatting import shown_below
-from masquerade.audits.canaries import Flock, MadeUpFilms, sing_again
+from masquerade._formatting import format_rounded_down
+from masquerade._formatting import format_rounded_up as rounded
+from masquerade.audits.canaries import CanarySet, MadeUpFilms, repeat_canaries
 from masquerade.audits.game import Claim
 from masquerade.audits.vote_games import VoteCanary
 from masquerade.collection import Collection
 from masquerade.datasets.stage import Stage
 from masquerade.noise import Noise
-from masquerade.publish.audits import audit_game, claim_of, evidence_of
+from masquerade.publish.audits import audit_game, make_claim, measure_evidence
 from masquerade.publish.models import make_method
 from masquerade.scores import Evidence
 
@@ -105,9 +105,9 @@ VOTES = {
 class QuarterNoise(Noise):
     """A liar: draws a quarter of the scale that it is asked for."""
 
-    def gaussian(self, sigma: float, shape: Any, *, grid: float | None = None) -> np.ndarray:
+    def sample_gaussian(self, sigma: float, shape: Any, *, grid: float | None = None) -> np.ndarray:
         """Too little."""
-        drawn = super().gaussian(sigma, shape, grid=grid) / 4
+        drawn = super().sample_gaussian(sigma, shape, grid=grid) / 4
         return drawn if grid is None else np.rint(drawn / grid) * grid
 
 
@@ -116,12 +116,12 @@ def trained_row(name: str, *, canaries: int, films: int | None, repeats: int) ->
     kind, fields, is_quarter = ROWS[name]
     method = make_method(kind, epsilon=8.0, unit="video", **fields)
     runs = repeats if name in REPEATED else 1
-    has_films = runs == 1 and not is_quarter and not method.shares_batch
-    flock = Flock(planted=canaries, films=shown(films) if has_films else None)
+    has_films = runs == 1 and not is_quarter and not method.is_batch_shared
+    flock = CanarySet(planted=canaries, films=shown(films) if has_films else None)
     noise = QuarterNoise() if is_quarter else None
-    sung = sing_again(method, flock, runs=runs, noise=noise)
-    claim, evidence = claim_of(method, sung[0]), evidence_of(sung, method, confidence=0.95)
-    said = {"canaries": canaries, "films": flock.filmed, "runs": runs}
+    sung = repeat_canaries(method, flock, runs=runs, noise=noise)
+    claim, evidence = make_claim(method, sung[0]), measure_evidence(sung, method, confidence=0.95)
+    said = {"canaries": canaries, "films": flock.num_films, "runs": runs}
     return _said(claim, evidence) | said
 
 
@@ -154,7 +154,7 @@ def cells(name: str, row: dict[str, Any]) -> tuple[str, ...]:
 
     def said(attack: str, bound: str) -> str:
         value = found.get(attack, {}).get(bound)
-        return "-" if value is None else shown_below(value, 3)
+        return "-" if value is None else format_rounded_down(value, 3)
 
     deciding = found.get("planted", {}).get("curve", found.get("votes", {}).get("coins", 0.0))
     is_trained = "canaries" in row

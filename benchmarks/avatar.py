@@ -30,8 +30,8 @@ import cv2
 import numpy as np
 
 from masquerade.avatars.avatar import Avatar
-from masquerade.avatars.segment import grown
-from masquerade.avatars.watch import blurred
+from masquerade.avatars.segment import grow_mask
+from masquerade.avatars.watch import blur_region
 from masquerade.datasets.stage import Stage
 from masquerade.io.video import write
 from masquerade.noise import Noise
@@ -67,16 +67,16 @@ def cover(count: int, world: int = 0) -> None:
     stage = films(count, seed=world)
     rows = []
     for number in range(count):
-        film = stage.film(number)
+        film = stage.make_staged_film(number)
         frames, true = film.frames, film.owner >= 0
         noise = Noise()
-        study = Avatar().studied(iter(frames), frames.shape, rate_hz=10.0, noise=noise)
+        study = Avatar().first_pass(iter(frames), frames.shape, rate_hz=10.0, noise=noise)
         with closing(study):
             out = np.stack(list(study.stream(iter(frames), frames.shape, noise)))
             q = np.stack([study._made["q"][at] for at in range(len(out))])
         seen = true.any(axis=(1, 2))
         left = (true & ~q).sum(axis=(1, 2))[seen] / true.sum(axis=(1, 2))[seen]
-        empty = stage.empty(number).astype(float)
+        empty = stage.render_empty_place(number).astype(float)
         other = np.abs(frames - empty).max(axis=-1) > OTHER
         same = np.abs(frames.astype(int) - out).max(axis=-1) <= SAME
         seen_still = (true & other & same).sum() / true.sum()
@@ -84,7 +84,9 @@ def cover(count: int, world: int = 0) -> None:
         rows.append((people, left.mean(), left.max(), seen_still, q.mean(), true.mean()))
         said = f"{stage.labels[number].activity:10} {people} people: "
         said += f"left {100 * left.mean():.2f} %, at most {100 * left.max():.2f} % of a frame; as "
-        said += f"they were {100 * seen_still:.2f} %, blurred {study.counted['frames_blurred']}"
+        said += (
+            f"they were {100 * seen_still:.2f} %, blurred {study.receipt_counts['frames_blurred']}"
+        )
         print(said, flush=True)
     table = 100 * np.array(rows)
     for who, held in (("one person", table[:, 0] < 200), ("two people", table[:, 0] >= 200)):
@@ -104,7 +106,7 @@ def cut(count: int) -> None:
     stage = Stage(preset="small", videos=24, bystanders=0.0, height=360, width=480, frames=16)
     left: dict[str, list[tuple[float, float]]] = {}
     for number in range(count):
-        film = stage.film(number)
+        film = stage.make_staged_film(number)
         rows, columns = (int(np.median(each)) for each in np.nonzero(film.owner >= 0)[1:])
         halves = {
             "right half, at the left border": (np.s_[:, :, columns:], Avatar()),
@@ -116,7 +118,7 @@ def cut(count: int) -> None:
         for name, (part, mechanism) in halves.items():
             frames, true = np.ascontiguousarray(film.frames[part]), film.owner[part] >= 0
             noise = Noise(seed=7)
-            study = mechanism.studied(iter(frames), frames.shape, rate_hz=10.0, noise=noise)
+            study = mechanism.first_pass(iter(frames), frames.shape, rate_hz=10.0, noise=noise)
             with closing(study):
                 for _ in study.stream(iter(frames), frames.shape, noise):
                     pass
@@ -136,18 +138,25 @@ def cut(count: int) -> None:
 
 def recast(stage: Stage, number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """A film, the same with other looks on everybody, where people are, and the empty place."""
-    played = takes.script(
-        stage.world, plan.take(stage.world, stage._numbers[number], kind="videos"), kind="videos"
+    played = takes.play_take(
+        stage.world,
+        plan.plan_take(stage.world, stage._recording_numbers[number], kind="videos"),
+        kind="videos",
     )
-    behind = backdrop.draw_backdrop(played.staged_place, played.camera, played.light)
-    model = bodies.model()
+    behind = backdrop.draw_backdrop(played.stage_place, played.camera, played.light)
+    model = bodies.load_body_model()
     other = [
-        (figure.figure(model, one.body, plan.make(500 + number + 40 * at, seed=9).look), posed)
-        for at, (one, posed) in enumerate(played.people)
+        (
+            figure.make_person(
+                model, one.body, plan.make_subject(500 + number + 40 * at, seed=9).look
+            ),
+            posed,
+        )
+        for at, (one, posed) in enumerate(played.list_dressed_people)
     ]
     drawn = [
-        figure.draw(model, people, behind, camera=played.camera, light=played.light)
-        for people in (played.people, other)
+        figure.draw_people(model, people, behind, camera=played.camera, light=played.light)
+        for people in (played.list_dressed_people, other)
     ]
     where = np.logical_or(*(each.owner >= 0 for each in drawn))
     return drawn[0].image, drawn[1].image, where, behind[0]
@@ -156,11 +165,11 @@ def recast(stage: Stage, number: int) -> tuple[np.ndarray, np.ndarray, np.ndarra
 def emptied(frames: np.ndarray) -> np.ndarray:
     """The film as figures are drawn over it, and what was missed is blurred."""
     noise, found = Noise(seed=7), []
-    study = Avatar().studied(iter(frames), frames.shape, rate_hz=10.0, noise=noise)
+    study = Avatar().first_pass(iter(frames), frames.shape, rate_hz=10.0, noise=noise)
     with closing(study):
-        for number, (people, empty) in enumerate(study._emptied(iter(frames))):
-            missed = study.scene.watch.missed(number)
-            found.append(empty if missed is None else blurred(empty, missed & ~people.q))
+        for number, (people, empty) in enumerate(study._remove_people(iter(frames))):
+            missed = study.scene.watch.find_missed_mask(number)
+            found.append(empty if missed is None else blur_region(empty, missed & ~people.q))
     return np.stack(found)
 
 
@@ -170,7 +179,7 @@ def residue(count: int) -> None:
     for number in range(count):
         one, other, where, place = recast(stage, number)
         left = [emptied(frames).astype(float) for frames in (one, other)]
-        inside = np.stack([grown(mask, 2) for mask in where])
+        inside = np.stack([grow_mask(mask, 2) for mask in where])
         before = (one.astype(float) - other)[inside].ravel()
         after = (left[0] - left[1])[inside].ravel()
         share = float(before @ after / (before @ before))
@@ -202,11 +211,11 @@ def residue(count: int) -> None:
 def steps() -> None:
     """CPU time by step."""
     stage = films(12, height=720, width=1280, frames=30)
-    frames = stage.film(0).frames
+    frames = stage.make_staged_film(0).frames
     profile = cProfile.Profile(time.process_time)
     profile.enable()
     noise = Noise()
-    study = Avatar().studied(iter(frames), frames.shape, rate_hz=10.0, noise=noise)
+    study = Avatar().first_pass(iter(frames), frames.shape, rate_hz=10.0, noise=noise)
     with closing(study):
         for _ in study.stream(iter(frames), frames.shape, noise):
             pass
@@ -225,11 +234,15 @@ def steps() -> None:
 def clock(count: int = 150) -> None:
     """`masquerade release` on a film of one who walks, 25 Hz, start, decoding and encoding too."""
     for height, width in ((720, 1280), (480, 854)):
-        frames = films(12, height=height, width=width, frames=count, rate_hz=25.0).film(0).frames
+        frames = (
+            films(12, height=height, width=width, frames=count, rate_hz=25.0)
+            .make_staged_film(0)
+            .frames
+        )
         with tempfile.TemporaryDirectory() as folder:
             source = Path(folder, "in.mp4")
             with source.open("wb") as stream:
-                write.write(stream, frames, suffix=".mp4", rate=Fraction(25))
+                write.write_video(stream, frames, suffix=".mp4", rate=Fraction(25))
             call = [sys.executable, "-m", "masquerade", "release", str(source)]
             call += [str(Path(folder, "out.mp4")), "--mechanism", "avatar"]
             began, spent = time.perf_counter(), os.times()
@@ -243,11 +256,15 @@ def clock(count: int = 150) -> None:
 def twice(count: int = 150) -> None:
     """In memory, without decoding, encoding and start: frames a second of each reading."""
     for height, width in ((720, 1280), (480, 854)):
-        frames = films(12, height=height, width=width, frames=count, rate_hz=25.0).film(0).frames
+        frames = (
+            films(12, height=height, width=width, frames=count, rate_hz=25.0)
+            .make_staged_film(0)
+            .frames
+        )
         for is_warm in (False, True):
             noise, shown = Noise(), frames if is_warm else frames[:20]
             began = time.perf_counter()
-            study = Avatar().studied(iter(shown), shown.shape, rate_hz=25.0, noise=noise)
+            study = Avatar().first_pass(iter(shown), shown.shape, rate_hz=25.0, noise=noise)
             with closing(study):
                 first = time.perf_counter() - began
                 for _ in study.stream(iter(shown), shown.shape, noise):
@@ -259,11 +276,11 @@ def twice(count: int = 150) -> None:
 
 def sheet(target: str) -> None:
     """Four moments of a film, each before, emptied, with avatars, and the masks."""
-    frames = films(60, height=240, width=320).film(5).frames
+    frames = films(60, height=240, width=320).make_staged_film(5).frames
     noise, rows = Noise(), []
-    study = Avatar().studied(iter(frames), frames.shape, rate_hz=10.0, noise=noise)
+    study = Avatar().first_pass(iter(frames), frames.shape, rate_hz=10.0, noise=noise)
     with closing(study):
-        empty = [each for _, each in study._emptied(iter(frames))]
+        empty = [each for _, each in study._remove_people(iter(frames))]
         out = list(study.stream(iter(frames), frames.shape, noise))
         for at in (1, 6, 11):
             drawn = np.full(frames[at].shape, 255, np.uint8)
@@ -277,13 +294,13 @@ def sheet(target: str) -> None:
 
 def peak(count: int) -> None:
     """MiB that a process needs at most for a film of so many frames."""
-    short = films(12, height=240, width=320, frames=30).film(0).frames
+    short = films(12, height=240, width=320, frames=30).make_staged_film(0).frames
     again = np.concatenate([short, short[::-1]])
     frames = (again[number % len(again)] for number in range(2 * count))
     shape = (count, *short.shape[1:])
     noise = Noise()
     first = (next(frames) for _ in range(count))
-    study = Avatar().studied(first, shape, rate_hz=5.0, noise=noise)
+    study = Avatar().first_pass(first, shape, rate_hz=5.0, noise=noise)
     with closing(study):
         for _ in study.stream(
             (again[number % len(again)] for number in range(count)), shape, noise

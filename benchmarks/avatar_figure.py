@@ -25,7 +25,7 @@ from masquerade.io.video import read
 from masquerade.joints import JOINTS
 from masquerade.stage import bodies, figure
 from masquerade.stage.skeleton import POINTS
-from masquerade.vision.tracks import Track
+from masquerade.vision.tracks import PersonTrack
 
 NAMES = [name for name in POINTS if name in JOINTS]
 OURS, THEIRS = [POINTS.index(name) for name in NAMES], [JOINTS.index(name) for name in NAMES]
@@ -73,7 +73,7 @@ def shown(points: np.ndarray, camera) -> np.ndarray:
 
 def joints_of(one: StandIn) -> np.ndarray:
     """(T, J, 3) of a figure, in the world."""
-    return figure.joints_3d(bodies.model(), one.person, one.posed)
+    return figure.compute_world_joints(bodies.load_body_model(), one.person, one.posed)
 
 
 def on_stage() -> None:
@@ -88,12 +88,12 @@ def on_stage() -> None:
     )
     rng, rows = np.random.default_rng(0), []
     for number in range(len(stage.activities)):
-        film, name = stage.film(number), stage.labels[number].activity
-        tracks = pose.people(film.frames, rate_hz=RATE_HZ)
+        film, name = stage.make_staged_film(number), stage.labels[number].activity
+        tracks = pose.track_people(film.frames, rate_hz=RATE_HZ)
         if not tracks:
             print(f"| {name} | 0 | | | | | | | |")
             continue
-        camera = lift.camera_of(
+        camera = lift.estimate_camera(
             tracks, height=SIZE, width=SIZE, rate_hz=RATE_HZ, fov_deg=film.camera.fov_deg
         )
         middle = film.joints[0].mean(axis=(0, 1))
@@ -107,15 +107,15 @@ def on_stage() -> None:
     print(f"| mean of {len(rows)} | | {each} |")
 
 
-def compared(track: Track, camera, film, rng: np.random.Generator) -> list[float]:
+def compared(track: PersonTrack, camera, film, rng: np.random.Generator) -> list[float]:
     """One row: errors in mm, PCKh, jitter."""
-    frames = slice(track.start, track.stop)
+    frames = slice(track.start, track.stop_frame)
     head = film.head_box[0, frames, 2:].max(axis=1).mean()
     truth = (
         film.joints_3d[0, frames][:, THEIRS] - np.asarray(film.camera.eye)
     ) @ film.camera.axes.T
-    lifted = lift.lifted(track, camera, rate_hz=RATE_HZ)[:, OURS]
-    joints = joints_of(body.fitted(track, camera, rng, rate_hz=RATE_HZ))[:, THEIRS]
+    lifted = lift.lift_track(track, camera, rate_hz=RATE_HZ)[:, OURS]
+    joints = joints_of(body.fit_figure(track, camera, rng, rate_hz=RATE_HZ))[:, THEIRS]
     seen = (joints - np.asarray(camera.eye)) @ camera.axes.T
     wanted = film.joints[0, frames][:, THEIRS]
     beside = [np.linalg.norm(shown(each, camera) - wanted, axis=2) for each in (lifted, seen)]
@@ -130,7 +130,7 @@ def compared(track: Track, camera, film, rng: np.random.Generator) -> list[float
 
 def real_film(name: str) -> np.ndarray:
     """A stretch of a film, 720 lines high."""
-    frames = read.segment(downloads.fetch(name), 30, 30 + REAL_FRAMES)
+    frames = read.read_segment(downloads.fetch_asset(name), 30, 30 + REAL_FRAMES)
     width = round(frames.shape[2] * 720 / frames.shape[1] / 2) * 2
     return np.stack(
         [cv2.resize(each, (width, 720), interpolation=cv2.INTER_AREA) for each in frames]
@@ -141,23 +141,23 @@ def on_real(name: str) -> None:
     """One row of the table of real films."""
     frames, clock = real_film(name), Clock()
     height, width = frames.shape[1:3]
-    tracks = clock.of("pose", lambda: pose.people(frames, rate_hz=REAL_HZ))
+    tracks = clock.of("pose", lambda: pose.track_people(frames, rate_hz=REAL_HZ))
     camera = clock.of(
-        "floor", lambda: lift.camera_of(tracks, height=height, width=width, rate_hz=REAL_HZ)
+        "floor", lambda: lift.estimate_camera(tracks, height=height, width=width, rate_hz=REAL_HZ)
     )
     rng, off, shake = np.random.default_rng(0), [], []
     figures = []
     for track in tracks:
         figures.append(
-            clock.of("body", lambda t=track: body.fitted(t, camera, rng, rate_hz=REAL_HZ))
+            clock.of("body", lambda t=track: body.fit_figure(t, camera, rng, rate_hz=REAL_HZ))
         )
-        points = lift.lifted(track, camera, rate_hz=REAL_HZ)
-        pixels, trust, _ = lift.points_of(track)
+        points = lift.lift_track(track, camera, rate_hz=REAL_HZ)
+        pixels, trust, _ = lift.list_track_points(track)
         sure = trust > 0.5
         head = np.median(np.ptp(pixels[..., 1], axis=1)) / 7
         off.append(np.median(np.linalg.norm(shown(points, camera) - pixels, axis=2)[sure]) / head)
         shake.append(jitter(about_hips(joints_of(figures[-1])[:, THEIRS]), REAL_HZ))
-    light = render.light_of(frames[0], camera)
+    light = render.estimate_light(frames[0], camera)
     for number in (0, 0, *range(len(frames))):  # the first compiles
         clock.seconds.pop("draw", None) if number == 0 else None
         clock.of(

@@ -23,7 +23,7 @@ import numpy as np
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 
 import few_tracks as few
-from masquerade.attacks.cues import described
+from masquerade.attacks.cues import describe_gait
 from masquerade.attacks.rates import Discriminants
 from masquerade.avatars import body, lift, pose
 from masquerade.joints import JOINTS
@@ -43,7 +43,7 @@ HEADINGS = (0.3, 1.4, 2.3, 4.4)
 
 def walks(rng: np.random.Generator, *, is_equal: bool) -> dict[str, np.ndarray]:
     """(people, walks, D) of each kind."""
-    model = bodies.model()
+    model = bodies.load_body_model()
     found: dict[str, list[np.ndarray]] = {
         "people": [],
         "pace": [],
@@ -52,8 +52,8 @@ def walks(rng: np.random.Generator, *, is_equal: bool) -> dict[str, np.ndarray]:
         "uniform": [],
     }
     for number in range(PEOPLE):
-        who = plan.make(number, seed=11)
-        person = figure.figure(model, model.body(who.shape), who.look)
+        who = plan.make_subject(number, seed=11)
+        person = figure.make_person(model, model.make_body(who.shape), who.look)
         style = who.style
         if is_equal:
             hip, foot = (person.body.heads[BONES.index(f"{n}.L")] for n in ("upperleg01", "foot"))
@@ -64,12 +64,12 @@ def walks(rng: np.random.Generator, *, is_equal: bool) -> dict[str, np.ndarray]:
             posed = few.played(
                 "walk", person, seconds=SECONDS, heading=heading, style=style, rng=rng
             )
-            found["people"].append(row(figure.joints_3d(model, person, posed)))
-            found["pace"].append(pace(figure.joints_3d(model, person, posed)))
-            (track,) = pose.mended(
+            found["people"].append(row(figure.compute_world_joints(model, person, posed)))
+            found["pace"].append(pace(figure.compute_world_joints(model, person, posed)))
+            (track,) = pose.mend_tracks(
                 [few.track_of(person, posed, camera=CAMERA)], rate_hz=few.RATE_HZ
             )
-            camera = lift.camera_of(
+            camera = lift.estimate_camera(
                 [track],
                 height=CAMERA.height,
                 width=CAMERA.width,
@@ -77,15 +77,15 @@ def walks(rng: np.random.Generator, *, is_equal: bool) -> dict[str, np.ndarray]:
                 fov_deg=CAMERA.fov_deg,
             )
             for gait in ("own", "public", "uniform"):
-                one = body.fitted(track, camera, rng, rate_hz=few.RATE_HZ, gait=gait)
-                found[gait].append(row(figure.joints_3d(model, one.person, one.posed)))
+                one = body.fit_figure(track, camera, rng, rate_hz=few.RATE_HZ, gait=gait)
+                found[gait].append(row(figure.compute_world_joints(model, one.person, one.posed)))
     return {kind: np.reshape(rows, (PEOPLE, WALKS, -1)) for kind, rows in found.items()}
 
 
 def row(joints: np.ndarray) -> np.ndarray:
     """(D,) of joints (T, J, 3), z up."""
     x, y, up = np.moveaxis(joints[:, ROWS].astype(float), 2, 0)
-    return described(np.stack([x, -up, y], axis=2), few.RATE_HZ)
+    return describe_gait(np.stack([x, -up, y], axis=2), few.RATE_HZ)
 
 
 def pace(joints: np.ndarray) -> np.ndarray:
@@ -116,7 +116,7 @@ def rank_1(rows: np.ndarray) -> np.ndarray:
 def learned(rows: np.ndarray, others: np.ndarray) -> np.ndarray:
     """(people,): the same by who has learned from others (P, walks, D) how people differ."""
     whose = np.repeat(np.arange(len(others)), others.shape[1])
-    metric = Discriminants().learned(others.reshape(len(whose), -1), whose)
+    metric = Discriminants().learn_metric(others.reshape(len(whose), -1), whose)
     seen = np.stack([metric(each) for each in rows])
     known, asked = seen[:, :2].mean(axis=1), seen[:, 2:]
     known = known / np.linalg.norm(known, axis=1, keepdims=True)

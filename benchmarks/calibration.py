@@ -32,7 +32,7 @@ REPEATS, ENOUGH_S = 5, 15.0  # no further repeat of one search after 15 s of the
 
 def ours(q: float, steps: int, epsilon: float) -> float:
     goal = {"delta": DELTA, "relation": "zero_out"}
-    return accounting.calibrate(epsilon, sampling_prob=q, steps=steps, **goal)
+    return accounting.find_noise_multiplier(epsilon, sampling_prob=q, steps=steps, **goal)
 
 
 def dp_accounting(q: float, steps: int, epsilon: float, *, interval: float) -> float:

@@ -80,12 +80,12 @@ class Trial:
         """Top-1 after learning from the first recordings, one run a seed."""
         course = replace(self.plan, learning_rate=rate, clean_learning_rate=rate)
         rows = replace(self.train, slots=self.train.slots[:most])
-        steps = course.build_method(spec).plan_run(rows.units)
+        steps = course.build_method(spec).plan_run(rows.num_units)
         learned = [
             video_dprp.train_row(course, spec, rows, steps, self.classes, seed) for seed in SEEDS
         ]
         shares = [video_dprp.score_tail(tail, self.test, spec.tested) for tail in learned]
-        return Runs(shares, tested=self.test.units)
+        return Runs(shares, tested=self.test.num_units)
 
 
 def main(weights: Path | None = None, quick: bool = False) -> None:
@@ -103,10 +103,10 @@ def main(weights: Path | None = None, quick: bool = False) -> None:
         video_dprp.show_films(Run(settings=plan), films, view).rows
         for films in video_dprp.pick_recordings(plan, data)
     )
-    order = np.random.default_rng(0).permutation(train.units)
+    order = np.random.default_rng(0).permutation(train.num_units)
     train = replace(train, slots=train.slots[order])
     trial = Trial(plan=plan, train=train, test=test, classes=len(data.activities))
-    print(f"{train.units} recordings to learn from, {test.units} to test on")
+    print(f"{train.num_units} recordings to learn from, {test.num_units} to test on")
     for size in tried.sizes:
         clean = trial.scored(Spec(table=0, name=""), rate=CLEAN, most=size)
         print(f"{size} recordings, no noise, rate {CLEAN}: {clean}", flush=True)

@@ -59,7 +59,7 @@ def run_case(case: str) -> None:
             source,
             f"out{Path(source).suffix}",
             masquerade.make_mechanism(name, **fields),
-            options=masquerade.Options(heading=source.endswith(".csv"), is_watched=False),
+            options=masquerade.FileSettings(heading=source.endswith(".csv"), is_watched=False),
         )
 
 

@@ -29,12 +29,12 @@ from typing import TypeAlias
 import numpy as np
 import onnxruntime
 
-from masquerade.io.downloads import cache_folder, fetch
+from masquerade.io.downloads import cache_folder, fetch_asset
 from masquerade.io.video import read, write
-from masquerade.io.video.probe import Contents, probe
-from masquerade.mechanisms.face_blur import Cover, CoverStyle, FaceBlur, Strength
+from masquerade.io.video.probe import FileContents, probe
+from masquerade.mechanisms.face_blur import BlurStrength, CoverStyle, FaceBlur, FaceCover
 from masquerade.noise import Noise
-from masquerade.vision.tracks import Tracks, overlap
+from masquerade.vision.tracks import FaceTracks, compute_overlap
 
 FILES = (
     *(f"pose2sim_{people}_cam{n:02}" for people, n in product(("single", "multi"), (1, 2, 3, 4))),
@@ -123,7 +123,7 @@ def run_peer(source: Path, size: tuple[int, ...], sums: Sums) -> list[np.ndarray
 
 
 def run_ours(
-    source: Path, shown: Contents, way: Way, sums: Sums
+    source: Path, shown: FileContents, way: Way, sums: Sums
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """Do one file with ours; its detections and the boxes it covers, frame by frame."""
     height, every = way
@@ -133,8 +133,8 @@ def run_ours(
         shape = (shown.frames, shown.height, shown.width, 3)
         wall, cpu = time.perf_counter(), time.process_time()
         with (Path(folder) / "out.mp4").open("wb") as stream:
-            frames = mechanism.stream(read.frames(source), shape, Noise())
-            sums.frames += write.write(stream, frames, suffix=".mp4", rate=shown.rate)
+            frames = mechanism.stream(read.read_frames(source), shape, Noise())
+            sums.frames += write.write_video(stream, frames, suffix=".mp4", rate=shown.rate)
         sums.wall += time.perf_counter() - wall
         sums.cpu += time.process_time() - cpu
         said = json.loads(notes.read_text())
@@ -142,22 +142,22 @@ def run_ours(
     for face in (face for track in said["faces"] for face in track):
         found[face["frame"]].append([*face["box"], face["score"]])
     faces = [np.array(each).reshape(-1, 5) for each in found]
-    tracks = Tracks(hold=mechanism.hold, every=every)
+    tracks = FaceTracks(hold=mechanism.hold, every=every)
     for number, found_here in enumerate(faces):
-        tracks.add(number, found_here)
-    return faces, [tracks.at(number) for number in range(shown.frames)]
+        tracks.link_faces(number, found_here)
+    return faces, [tracks.list_boxes(number) for number in range(shown.frames)]
 
 
-def painted(boxes: np.ndarray, shown: Contents, *, margin: float) -> np.ndarray:
+def painted(boxes: np.ndarray, shown: FileContents, *, margin: float) -> np.ndarray:
     """Which pixels the ellipses of these boxes cover."""
-    cover = Cover(
-        style=CoverStyle.SOLID, strength=Strength.SCALED, kernel=21, sigma=10.0, margin=margin
+    cover = FaceCover(
+        style=CoverStyle.SOLID, strength=BlurStrength.SCALED, kernel=21, sigma=10.0, margin=margin
     )
     white = np.full((shown.height, shown.width, 1), 255, dtype=np.uint8)
-    return cover.over(white, boxes)[..., 0] == 0
+    return cover.cover_faces(white, boxes)[..., 0] == 0
 
 
-def peer_boxes(faces: np.ndarray, shown: Contents) -> np.ndarray:
+def peer_boxes(faces: np.ndarray, shown: FileContents) -> np.ndarray:
     """What the peer covers: boxes of whole pixels that are cut off at the frame's border."""
     boxes = np.trunc(faces[:, :4])
     grown = np.tile(boxes[:, 2:] - boxes[:, :2], 2) * [-MARGIN, -MARGIN, MARGIN, MARGIN]
@@ -183,7 +183,7 @@ def judge(
     for start, missed in product(range(len(raw)), (1, 2)):
         after = raw[start + missed + 1] if start + missed + 1 < len(raw) else np.zeros((0, 5))
         for face in raw[start] if len(after) else ():
-            overlaps = overlap(face, after)
+            overlaps = compute_overlap(face, after)
             if np.max(overlaps) < 0.3:
                 continue
             for step in range(1, missed + 1):
@@ -199,7 +199,7 @@ def _longest(masks: list[np.ndarray], raw: list[np.ndarray], start: int) -> int:
     most = 0
     for face in raw[start]:
         for stop in range(start + 1, min(start + LONGEST + 2, len(raw))):
-            overlaps = overlap(face, raw[stop])
+            overlaps = compute_overlap(face, raw[stop])
             if np.max(overlaps, initial=0.0) < 0.3:
                 continue
             step = (raw[stop][np.argmax(overlaps)] - face) / (stop - start)
@@ -215,8 +215,8 @@ def cut(source: Path, folder: Path, count: int) -> Path:
     """The first frames of a file as a file of their own."""
     target = folder / f"{source.stem}.mp4"
     with target.open("wb") as stream:
-        frames = islice(read.frames(source), count)
-        write.write(stream, frames, suffix=".mp4", rate=probe(source).rate)
+        frames = islice(read.read_frames(source), count)
+        write.write_video(stream, frames, suffix=".mp4", rate=probe(source).rate)
     return target
 
 
@@ -269,7 +269,7 @@ def main() -> None:
     given = parser.parse_args()
     for name in given.names:
         with tempfile.TemporaryDirectory() as folder:
-            whole = fetch(name)
+            whole = fetch_asset(name)
             measure(cut(whole, Path(folder), given.frames) if given.frames else whole, totals)
         print(f"done: {name}", file=sys.stderr)
     found = [totals[who, (None, 1)].faces for who in ("peer", "ours")]

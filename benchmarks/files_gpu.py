@@ -71,9 +71,9 @@ def encoded(frames: list[av.VideoFrame], codec: str, options: dict[str, str]) ->
     return FRAMES
 
 
-def outline(shape: tuple[int, ...]) -> write.Outline:
+def outline(shape: tuple[int, ...]) -> write.FilmOutline:
     """A film of that shape."""
-    return write.Outline(
+    return write.FilmOutline(
         suffix=".mp4",
         frames=shape[0],
         height=shape[1],
@@ -88,31 +88,31 @@ def written(frames: Iterator[np.ndarray], shape: tuple[int, ...], threads: int =
     """Frames that were converted and encoded."""
     with (
         tempfile.TemporaryFile() as file,
-        write.writing(file, outline(shape), audio_from=None, threads=threads) as encoder,
+        write.open_encoder(file, outline(shape), audio_from=None, threads=threads) as encoder,
     ):
         for frame in frames:
-            encoder.add(frame)
+            encoder.encode_array(frame)
         return encoder.count
 
 
 def released(path: Path, mechanism: GaussianVideo, shape: tuple[int, ...], threads: int) -> int:
     """From file to file, as the command does it."""
-    room = streams.room_for(int(np.prod(shape[1:])))
-    with devices.on("cuda"):
-        frames = streams.ahead(read.frames(path), room=room)
+    room = streams.count_waiting(int(np.prod(shape[1:])))
+    with devices.use_device("cuda"):
+        frames = streams.read_ahead(read.read_frames(path), max_waiting=room)
         made = mechanism.stream(frames, shape, Noise())  # type: ignore[arg-type]
         return written(made, shape, threads)
 
 
 def long(path: Path, folder: Path) -> Path:
     """The same video until it has enough frames, encoded anew."""
-    few = list(itertools.islice(read.frames(path), FRAMES))
+    few = list(itertools.islice(read.read_frames(path), FRAMES))
     found = folder / "long.mp4"
     with found.open("w+b") as file:
         shape = (FRAMES, *few[0].shape)
-        with write.writing(file, outline(shape), audio_from=None, threads=0) as encoder:
+        with write.open_encoder(file, outline(shape), audio_from=None, threads=0) as encoder:
             for frame in itertools.islice(itertools.cycle(few), FRAMES):
-                encoder.add(frame)
+                encoder.encode_array(frame)
     return found
 
 
@@ -122,7 +122,7 @@ def main(video: Path) -> None:
     print(f"{os.cpu_count()} cores; {devices.torch.cuda.get_device_name()}")
     with tempfile.TemporaryDirectory() as folder:
         path = long(video, Path(folder))
-        few = list(itertools.islice(read.frames(path), 60))
+        few = list(itertools.islice(read.read_frames(path), 60))
         shape = (FRAMES, *few[0].shape)
         with av.open(str(path)) as container:
             raw = list(itertools.islice(container.decode(video=0), 60))
@@ -130,12 +130,12 @@ def main(video: Path) -> None:
         print("decode, GPU:", rate(lambda: decoded(path, on_gpu=True)))
         to_rgb = formats.ToRgb()
         print("to RGB:", rate(lambda: sum(to_rgb(frame).shape[2] // 3 for frame in raw)))
-        print("decode and RGB:", rate(lambda: sum(1 for _ in read.frames(path))))
+        print("decode and RGB:", rate(lambda: sum(1 for _ in read.read_frames(path))))
         from_rgb = formats.FromRgb("yuv420p", height=shape[1])
-        yuv = [from_rgb.converted(from_rgb.copied(frame)) for frame in few]
+        yuv = [from_rgb.convert_frame(from_rgb.copy_array(frame)) for frame in few]
         print(
             "from RGB:",
-            rate(lambda: sum(1 for f in few if from_rgb.converted(from_rgb.copied(f)))),
+            rate(lambda: sum(1 for f in few if from_rgb.convert_frame(from_rgb.copy_array(f)))),
         )
         for threads in (0, 16):
             many = itertools.islice(itertools.cycle(few), FRAMES)

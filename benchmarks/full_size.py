@@ -28,14 +28,14 @@ import tyro
 from av.filter import Graph
 
 from face_blur import RUN_PEER, peer_python
-from masquerade.io.downloads import fetch
+from masquerade.io.downloads import fetch_asset
 from masquerade.io.video import formats, read, write
 from masquerade.mechanism import Mechanism
 from masquerade.mechanisms.cosine_gaussian import CosineGaussian
 from masquerade.mechanisms.face_blur import FaceBlur
 from masquerade.mechanisms.filters import Blur, Mosaic
 from masquerade.mechanisms.pooled_gaussian import PooledGaussian
-from masquerade.publish.recording import Options, release_file
+from masquerade.publish.recording import FileSettings, release_file
 from video_cpu import SMALL, SMALL_FRAMES, as_written, demo
 
 SIZES, QUICK = ((1280, 720), (1920, 1080)), ((160, 90), (320, 180))
@@ -58,12 +58,12 @@ MOST = 2.0  # times the floor
 def make_file(path: Path, size: tuple[int, int], seconds: int) -> None:
     """The real video at another size, forwards and backwards until it is long enough."""
     frames = []
-    for array in islice(read.frames(fetch("sports2d_demo")), seconds * RATE):
+    for array in islice(read.read_frames(fetch_asset("sports2d_demo")), seconds * RATE):
         picture = av.VideoFrame.from_ndarray(array, format="rgb24")
         frames.append(picture.reformat(width=size[0], height=size[1]).to_ndarray())
     with path.open("wb") as stream:
         loop = islice(cycle([*frames, *frames[-2:0:-1]]), seconds * RATE)
-        write.write(stream, loop, suffix=".mp4", rate=Fraction(RATE))
+        write.write_video(stream, loop, suffix=".mp4", rate=Fraction(RATE))
 
 
 def by_ffmpeg(source: Path, target: Path, *, is_blurred: bool) -> None:
@@ -76,7 +76,7 @@ def by_ffmpeg(source: Path, target: Path, *, is_blurred: bool) -> None:
         track = out.add_stream(form.codec, rate=RATE, options=options)
         track.codec_context.width, track.codec_context.height = stream.width, stream.height
         track.codec_context.pix_fmt, track.codec_context.thread_count = "yuv420p", 4
-        formats.tag(track.codec_context, height=stream.height)
+        formats.tag_colours(track.codec_context, height=stream.height)
         blur = _blurring(stream) if is_blurred else iter
         for number, frame in enumerate(held.decode(stream)):
             for picture in blur([frame]):
@@ -104,7 +104,7 @@ def _blurring(stream: Any) -> Callable[[list[av.VideoFrame]], Iterator[av.VideoF
 def by_rgb(source: Path, target: Path) -> None:
     """Our reader and our writer, with nothing in between."""
     with target.open("wb") as stream:
-        write.write(stream, read.frames(source), suffix=".mp4", rate=Fraction(RATE))
+        write.write_video(stream, read.read_frames(source), suffix=".mp4", rate=Fraction(RATE))
 
 
 def by_deface(source: Path, target: Path) -> None:
@@ -115,7 +115,7 @@ def by_deface(source: Path, target: Path) -> None:
 
 def work(case: str, source: Path, target: Path) -> None:
     if case in OURS:
-        options = Options(is_watched=False, accept_grey=True, accept_unhidden=True)
+        options = FileSettings(is_watched=False, accept_grey=True, accept_unhidden=True)
         release_file(source, target, OURS[case], options=options)
     elif case == "deface":
         by_deface(source, target)

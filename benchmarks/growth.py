@@ -29,7 +29,7 @@ import numpy as np
 import tyro
 
 from masquerade import catalog
-from masquerade.report.plots import Axes, Line, draw_lines
+from masquerade.report.plots import PlotAxes, PlotLine, draw_lines
 
 GOAL = {"epsilon": 8.0, "delta": 1e-4, "unit": "pixels", "pixels": 16}
 RATE = Fraction(30)
@@ -82,13 +82,13 @@ Took = dict[str, float]  # "seconds", "megabytes"
 
 
 def _mechanism(name: str) -> Any:
-    kind = type(catalog.example("mechanisms", name))
+    kind = type(catalog.make_example("mechanisms", name))
     return kind() if catalog.is_a("mechanisms", name, "Heuristic") else kind(**GOAL)
 
 
 def axes(*, quick: bool) -> list[Axis]:
     """All that is measured."""
-    names = ("mosaic", "pooled_gaussian") if quick else catalog.names("mechanisms")
+    names = ("mosaic", "pooled_gaussian") if quick else catalog.list_entries("mechanisms")
     lengths = (8, 16, 32) if quick else (8, 16, 32, 64, 128, 256, 512)
     sizes = ((64, 48), (96, 72), (160, 120), (320, 240), (640, 480), (1280, 720), (1920, 1080))
     counts = (1, 4, 16) if quick else (1, 10, 100, 1_000, 10_000)
@@ -156,16 +156,16 @@ def make_files(point: Point, folder: Path) -> None:
     from masquerade.io.video import write
 
     clip = io.BytesIO()
-    write.write(clip, made(point), suffix=".mp4", rate=RATE)
+    write.write_video(clip, made(point), suffix=".mp4", rate=RATE)
     for number in range(point.files):
         (folder / f"{number:05}.mp4").write_bytes(clip.getvalue())
 
 
 def release(point: Point, folder: Path) -> Took:
     """One video, from file to file; starting Python is not counted."""
-    from masquerade.publish.recording import Options, release_file
+    from masquerade.publish.recording import FileSettings, release_file
 
-    options = Options(is_watched=False, accept_grey=True, accept_unhidden=True)
+    options = FileSettings(is_watched=False, accept_grey=True, accept_unhidden=True)
     start = time.process_time()
     source, target = folder / "00000.mp4", folder / "out.mp4"
     release_file(source, target, _mechanism(point.name), options=options)
@@ -192,12 +192,12 @@ def train(point: Point) -> Took:
     from masquerade.networks import small_networks as conv
     from masquerade.noise import Noise
     from masquerade.training import loop
-    from masquerade.training.plan import Poisson, TrainingPlan
+    from masquerade.training.plan import PoissonSampling, TrainingPlan
     from masquerade.training.rows import Rows
 
     torch.manual_seed(0)
     plan = TrainingPlan(
-        sampler=Poisson(units=point.records, expected=BATCH),
+        sampler=PoissonSampling(units=point.records, expected=BATCH),
         steps=point.records // BATCH,
         clip_norm=1.0,
         noise_multiplier=1.0,
@@ -210,15 +210,20 @@ def train(point: Point) -> Took:
         slots=np.arange(point.records)[:, None],
         trunk=None,
     )
-    widths, method = (point.channels // 2, point.channels), catalog.example("training", point.name)
-    whole = conv.classifier(axes=2, channels=3, classes=CLASSES, widths=widths)
+    widths, method = (
+        (point.channels // 2, point.channels),
+        catalog.make_example("training", point.name),
+    )
+    whole = conv.make_classifier(axes=2, channels=3, classes=CLASSES, widths=widths)
     network = torch.nn.Sequential(
         *(part for part in whole if not isinstance(part, torch.nn.Dropout))
     )
     if sum(held.numel() for held in network.parameters()) != _weights(point.channels):
         raise ValueError("Expected as many weights as were counted; the network has changed.")
     work, start = loop.Workload(physical=BATCH), time.process_time()
-    loop.run(network, rows, method, plan, noise=Noise(), work=work, progress=lambda *_: None)
+    loop.run_training(
+        network, rows, method, plan, noise=Noise(), work=work, progress=lambda *_: None
+    )
     return _took(time.process_time() - start, resource.getrusage(resource.RUSAGE_SELF))
 
 
@@ -277,7 +282,7 @@ def table(axis: Axis, found: dict[str, dict[float, Took]], what: str, cell: str)
 
 def plot(axis: Axis, found: dict[str, dict[float, Took]], what: str, label: str) -> str:
     lines = [
-        Line(
+        PlotLine(
             name=name,
             x=np.array(list(points), np.float64),
             y=np.array([took[what] for took in points.values()]),
@@ -285,7 +290,7 @@ def plot(axis: Axis, found: dict[str, dict[float, Took]], what: str, label: str)
         for name, points in found.items()
         if points
     ]
-    titles = Axes(title=axis.title, x_label=axis.label, y_label=label, is_log=True)
+    titles = PlotAxes(title=axis.title, x_label=axis.label, y_label=label, is_log=True)
     return draw_lines(lines, titles)
 
 

@@ -2,9 +2,9 @@
 
 A ledger of 1,000 files is filled with spends and their outputs (two entries each) in one
 transaction. Then: the first session, which walks all of it and carries a balance forward; one
-`reserve`, as the median and the worst of 40 in a row, and the CPU time of one; `show`; `verify`,
-which walks everything. The claim is that a `reserve` after a million spends takes at most 50 ms by
-the clock, disk included.
+`reserve`, as the median and the worst of 40 in a row, and the CPU time of one; `show`;
+`verify_entries`, which walks everything. The claim is that a `reserve` after a million spends takes
+at most 50 ms by the clock, disk included.
 
 Every point is a process of its own, so that memory is its own: the peak of the whole process, of
 which about 150 MB are Python and its packages. Half an hour on a busy machine; ``--quick`` stops
@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 
 from masquerade import accounting, make_mechanism
-from masquerade.accounting.compose import sampled_gaussian
+from masquerade.accounting.compose import make_sampled_gaussian
 from masquerade.events import ComposedDpEvent, GaussianDpEvent
 from masquerade.guarantee import Unit, UnitName
 from masquerade.ledger import Content, Ledger
@@ -56,10 +56,10 @@ def fill(address: str, spends: int) -> None:
     ledger, most = Ledger(address), 2 * spends / FILES + 100
     cap = gaussian_epsilon(gaussian_mu(EACH, DELTA) * math.sqrt(most), DELTA)
     ledger.open_account("ward", Unit(name=UnitName.FRAME), epsilon=cap, delta=DELTA)
-    files = [(Content.of(value(place)), None) for place in range(FILES)]
-    members = ledger.add_all("ward", files)
-    tokens = {e.payload["member"]: e.payload["token"] for e in ledger.entries()[1:]}
-    first = ledger.reserve(value(0), MECHANISM).payload
+    files = [(Content.from_value(value(place)), None) for place in range(FILES)]
+    members = ledger.add_contents("ward", files)
+    tokens = {e.payload["member"]: e.payload["token"] for e in ledger.read_entries()[1:]}
+    first = ledger.reserve_release(value(0), MECHANISM).payload
     [charge] = first["charges"]
 
     def entries(sequence: int, count: int) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -70,9 +70,9 @@ def fill(address: str, spends: int) -> None:
             output = {"reservation": sequence + 2 * place + 1, "output_sha256": f"{place:064x}"}
             yield "settle", output
 
-    with ledger._store.session() as session:
+    with ledger._store.open_ledger_session() as session:
         for start in range(0, spends, BATCH):
-            session.append_all(entries(session.sequence, min(BATCH, spends - start)))
+            session.append_entries(entries(session.sequence, min(BATCH, spends - start)))
 
 
 def seconds(work: Callable[[], object]) -> float:
@@ -87,10 +87,14 @@ def ledger_point(address: str, what: str) -> dict[str, float]:
     if what == "reserve":
         files = np.random.default_rng(7).integers(0, FILES, RESERVES)
         start = time.process_time()
-        times = [seconds(lambda p=p: ledger.reserve(value(p), MECHANISM)) for p in files]
+        times = [seconds(lambda p=p: ledger.reserve_release(value(p), MECHANISM)) for p in files]
         cpu = (time.process_time() - start) / RESERVES
         return {"seconds": statistics.median(times), "worst": max(times), "cpu": cpu}
-    works = {"first": ledger.book, "show": ledger.summaries, "verify": ledger.verify}
+    works = {
+        "first": ledger.read_book,
+        "show": ledger.list_summaries,
+        "verify": ledger.verify_entries,
+    }
     return {"seconds": seconds(works[what])}
 
 
@@ -99,13 +103,15 @@ def accountant_point(what: str, count: int) -> dict[str, float]:
     goal = {"delta": DELTA, "relation": "zero_out"}
     noise = max(0.8, Q * math.sqrt(count))  # so that epsilon stays of the order of 1
     if what == "steps":
-        event = sampled_gaussian(noise, sampling_prob=Q, steps=count)
-        return {"seconds": seconds(lambda: accounting.epsilon(event, **goal))}
+        event = make_sampled_gaussian(noise, sampling_prob=Q, steps=count)
+        return {"seconds": seconds(lambda: accounting.compute_epsilon(event, **goal))}
     if what == "events":
         many = [GaussianDpEvent(math.sqrt(count) * (1 + p / count)) for p in range(count)]
-        return {"seconds": seconds(lambda: accounting.epsilon(ComposedDpEvent(many), **goal))}
+        return {
+            "seconds": seconds(lambda: accounting.compute_epsilon(ComposedDpEvent(many), **goal))
+        }
     work = {"sampling_prob": Q, "steps": count}
-    return {"seconds": seconds(lambda: accounting.calibrate(EPSILON, **work, **goal))}
+    return {"seconds": seconds(lambda: accounting.find_noise_multiplier(EPSILON, **work, **goal))}
 
 
 def measured(*words: object) -> dict[str, float]:
@@ -193,10 +199,10 @@ def draw(found: dict[str, list[tuple[int, float, float]]], title: str, x: str, o
     """Seconds and memory, each as a plot with logarithmic axes."""
     for column, label in ((1, "seconds"), (2, "megabytes")):
         lines = [
-            plots.Line(name=what, x=np.array(rows)[:, 0], y=np.array(rows)[:, column])
+            plots.PlotLine(name=what, x=np.array(rows)[:, 0], y=np.array(rows)[:, column])
             for what, rows in found.items()
         ]
-        axes = plots.Axes(title=title, x_label=x, y_label=label, is_log=True)
+        axes = plots.PlotAxes(title=title, x_label=x, y_label=label, is_log=True)
         out.with_name(f"{out.name}_{label}.svg").write_text(plots.draw_lines(lines, axes) + "\n")
 
 

@@ -72,9 +72,9 @@ def ledger_with(spends: list[Spend], rule: FilterName, path: Path) -> Ledger:
         relation=Relation.ZERO_OUT,
         rule=rule,
     )
-    ledger.add("ward", VALUE)
+    ledger.add_content("ward", VALUE)
     for one in spends:
-        ledger.reserve(VALUE, one)
+        ledger.reserve_release(VALUE, one)
     return ledger
 
 
@@ -89,8 +89,10 @@ def main() -> None:
         events = ComposedDpEvent([one.event_for(None, None) for one in spends])
         with tempfile.TemporaryDirectory() as folder:
             ledger = ledger_with(spends, rule, Path(folder) / "budget.db")
-            ours = fastest(partial(ledger.reserve, VALUE, spends[-1]), REPEATS)
-        recompose = partial(accounting.epsilon, events, delta=DELTA, relation=Relation.ZERO_OUT)
+            ours = fastest(partial(ledger.reserve_release, VALUE, spends[-1]), REPEATS)
+        recompose = partial(
+            accounting.compute_epsilon, events, delta=DELTA, relation=Relation.ZERO_OUT
+        )
         theirs = fastest(recompose, REPEATS if q == 1 else 1)
         verdict = f"<= {TARGET_S:g} s: {'pass' if ours <= TARGET_S else 'miss'}"
         print(f"{label:<20}{peer:<29}{theirs:>6.3f}{ours:>8.3f}{theirs / ours:>7.1f}  {verdict}")

@@ -24,7 +24,7 @@ from experiments.video_dprp_rows import (
     list_rows,
     state_release,
 )
-from masquerade.scores import Attacked, Success
+from masquerade.scores import AttackResult, MeasuredRate
 
 PAGE = Path(__file__).parents[1] / "docs/results/video_dprp.md"
 SHAPE = (20, 64, 64, 3)
@@ -78,7 +78,7 @@ def looks_of(page: str) -> dict[str, Looks]:
     return {
         name: Looks(
             attacks=tuple(
-                Attacked(
+                AttackResult(
                     attack="attribute_inference",
                     attacker=top[at],
                     published=(_figure(cells[at]),),
@@ -92,9 +92,9 @@ def looks_of(page: str) -> dict[str, Looks]:
     }
 
 
-def _figure(cell: str) -> Success:
+def _figure(cell: str) -> MeasuredRate:
     value, low, high = (float(part) / 100 for part in _SPAN.fullmatch(cell).groups())
-    return Success(measure="cMAP", value=value, low=low, high=high, count=PEOPLE, of="people")
+    return MeasuredRate(measure="cMAP", value=value, low=low, high=high, count=PEOPLE, of="people")
 
 
 def rows_of(page: str) -> Iterator[ResultRow]:

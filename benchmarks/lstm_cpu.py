@@ -19,7 +19,7 @@ from opacus import GradSampleModule
 from opacus.layers import DPLSTM
 
 from masquerade.networks import lstm_stack
-from masquerade.networks.lstm_stack import Stack
+from masquerade.networks.lstm_stack import LstmStack
 
 RECORDS, STEPS, CHANNELS, CLASSES, HIDDEN, LAYERS = 64, 200, 6, 8, 128, 2
 TARGET = 6
@@ -88,10 +88,10 @@ def gradients_of_records() -> None:
     print(f"  target >= {TARGET}: {'pass' if peer / own >= TARGET else 'miss'}")
 
 
-def one_after_the_other(stack: Stack, windows: Any, targets: Any) -> None:
+def one_after_the_other(stack: LstmStack, windows: Any, targets: Any) -> None:
     """Every teacher by a plain loop over its batches."""
     for teacher in range(len(stack)):
-        net = stack.member(teacher)
+        net = stack.copy_member(teacher)
         best = torch.optim.Adam(net.parameters(), lr=1e-3, fused=True)
         order = np.random.default_rng((0, teacher)).permutation(windows.shape[1])
         for some in torch.from_numpy(order).split(BATCH):
@@ -119,11 +119,11 @@ def teachers() -> None:
     records = BATCHES * BATCH
     windows = torch.randn(TEACHERS, records, LENGTH, CHANNELS)
     targets = torch.randint(0, CLASSES, (TEACHERS, records))
-    schedule = lstm_stack.Schedule(epochs=1, batch=BATCH, rate=1e-3)
-    stack = lstm_stack.drawn(TEACHERS, CHANNELS, CLASSES, hidden=SIZE)
+    schedule = lstm_stack.StackSchedule(epochs=1, batch=BATCH, rate=1e-3)
+    stack = lstm_stack.make_random_stack(TEACHERS, CHANNELS, CLASSES, hidden=SIZE)
 
     def together() -> None:
-        lstm_stack.fit(stack, windows, targets, schedule, progress=lambda done, total: None)
+        lstm_stack.train_stack(stack, windows, targets, schedule, progress=lambda done, total: None)
 
     print(f"{TEACHERS} teachers, batches of {BATCH}, a step of all")
     torch.set_num_threads(1)

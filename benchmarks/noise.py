@@ -17,7 +17,7 @@ import numpy as np
 import opendp.prelude as dp
 import torch
 
-from masquerade.noise import GRID_BITS, Noise, grid_for
+from masquerade.noise import GRID_BITS, Noise, find_grid
 
 NUMBERS = 1_000_000
 OPENDP_NUMBERS = 4_000  # it takes about 10 us for each
@@ -34,7 +34,7 @@ def cpu_ns(draw: Callable[[], object], *, numbers: int) -> float:
 
 def opendp_noise(law: str) -> Callable[[], object]:
     """OpenDP's noise on a vector of zeros, on the same grid as ours."""
-    if grid_for(SCALE) != 2.0**-GRID_BITS:
+    if find_grid(SCALE) != 2.0**-GRID_BITS:
         raise ValueError(f"Expected both to share a grid, got SCALE={SCALE}.")
     metric, make = {
         "gaussian": (dp.l2_distance(T=float), dp.m.make_gaussian),
@@ -54,10 +54,10 @@ def main() -> None:
         ("gaussian", "numpy"): (lambda: rng.standard_normal(NUMBERS), NUMBERS),
         ("gaussian", "torch"): (lambda: torch.randn(NUMBERS, dtype=torch.float64), NUMBERS),
         ("gaussian", "opendp"): (opendp_noise("gaussian"), OPENDP_NUMBERS),
-        ("gaussian", "ours"): (lambda: noise.gaussian(SCALE, NUMBERS), NUMBERS),
+        ("gaussian", "ours"): (lambda: noise.sample_gaussian(SCALE, NUMBERS), NUMBERS),
         ("laplace", "numpy"): (lambda: rng.laplace(size=NUMBERS), NUMBERS),
         ("laplace", "opendp"): (opendp_noise("laplace"), OPENDP_NUMBERS),
-        ("laplace", "ours"): (lambda: noise.laplace(SCALE, NUMBERS), NUMBERS),
+        ("laplace", "ours"): (lambda: noise.sample_laplace(SCALE, NUMBERS), NUMBERS),
     }
     best = dict.fromkeys(draws, math.inf)
     for _ in range(REPEATS):  # in turn, so that a busy moment falls on all alike

@@ -14,8 +14,8 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
-from masquerade.noise import Noise, gpu, grid_for, kernel
-from masquerade.noise.gpu import Fill, by_kernel, by_tensors, gaussian_cells
+from masquerade.noise import Noise, find_grid, gpu, kernel
+from masquerade.noise.gpu import Fill, fill_by_kernel, fill_by_tensors, sample_gaussian_cells
 
 CHECKED = 10_000_000
 NUMBERS = 1 << 28
@@ -29,16 +29,16 @@ RFC_BLOCK = (  # RFC 8439, section 2.3.2
 
 
 def drawn(fill: Fill, *, ratio: float, count: int, seed: int) -> np.ndarray:
-    spans = Noise(seed=seed)._spans(count)
-    return np.asarray(gaussian_cells("cuda", ratio, count, spans, fill=fill).cpu())
+    spans = Noise(seed=seed)._split_spans(count)
+    return np.asarray(sample_gaussian_cells("cuda", ratio, count, spans, fill=fill).cpu())
 
 
 def check_keystream() -> None:
     lane = bytes.fromhex("000000090000004a00000000")
     state = gpu.start_state(bytes(range(32)), lane, 1, "cuda")
     by_kernel_words = torch.empty(8, dtype=torch.int64, device="cuda")
-    kernel.write_stream(by_kernel_words, state)
-    for words in (by_kernel_words, gpu.stream(state, 1)):
+    kernel.launch_stream_kernel(by_kernel_words, state)
+    for words in (by_kernel_words, gpu.make_stream_words(state, 1)):
         if words.cpu().numpy().tobytes().hex() != RFC_BLOCK:
             raise SystemExit("The keystream is not that of RFC 8439.")
     print("keystream: the vector of RFC 8439, kernel and tensors")
@@ -47,9 +47,9 @@ def check_keystream() -> None:
 def check_noise() -> None:
     cases = [(1.0, None, CHECKED), (3.7, 2.0**-24, 1_000_003), (1.9, 2.0**-29, 300_001)]
     for sigma, grid, count in [*cases, (1.0, 8.0, 1000), (0.3, 0.125, 100_001)]:
-        step = grid or grid_for(sigma)
-        expected = Noise(seed=1).gaussian(sigma, count, grid=grid)
-        for fill in (by_kernel, by_tensors):
+        step = grid or find_grid(sigma)
+        expected = Noise(seed=1).sample_gaussian(sigma, count, grid=grid)
+        for fill in (fill_by_kernel, fill_by_tensors):
             cells = drawn(fill, ratio=sigma / step, count=count, seed=1)
             if not np.array_equal(cells * step, expected):
                 wrong = int(np.sum(cells * step != expected))
@@ -61,9 +61,9 @@ def check_noise() -> None:
 def check_undecided() -> None:
     """With a margin far too wide the exact routine decides many, and nothing changes."""
     before, gpu._PER_POSITION = gpu._PER_POSITION, 2.0**-23
-    wide = drawn(by_kernel, ratio=2.0**20, count=10_000, seed=2)
+    wide = drawn(fill_by_kernel, ratio=2.0**20, count=10_000, seed=2)
     gpu._PER_POSITION = before
-    if not np.array_equal(wide, Noise(seed=2).gaussian(2.0**20, 10_000, grid=1.0)):
+    if not np.array_equal(wide, Noise(seed=2).sample_gaussian(2.0**20, 10_000, grid=1.0)):
         raise SystemExit("Numbers that the GPU left undecided differ.")
     print("a margin far too wide, so that many go to the processor: nothing changes")
 
@@ -82,13 +82,13 @@ def best_ns(draw: Callable[[], object], *, numbers: int) -> float:
 
 def kernel_alone() -> float:
     """The kernel without the search for undecided numbers, by the device's own clock."""
-    [span] = Noise()._spans(gpu.SPAN)
+    [span] = Noise()._split_spans(gpu.MAX_SPAN)
     part = torch.empty(span.numbers, dtype=torch.int64, device="cuda")
     took = []
     for _ in range(REPEATS):
         start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         start.record()
-        by_kernel(part, 2.0**20, span)
+        fill_by_kernel(part, 2.0**20, span)
         end.record()
         torch.cuda.synchronize()
         took.append(start.elapsed_time(end) * 1e6 / span.numbers)
@@ -96,7 +96,9 @@ def kernel_alone() -> float:
 
 
 def tensors_alone(noise: Noise, count: int) -> object:
-    return gaussian_cells("cuda", 2.0**20, count, noise._spans(count), fill=by_tensors)
+    return sample_gaussian_cells(
+        "cuda", 2.0**20, count, noise._split_spans(count), fill=fill_by_tensors
+    )
 
 
 def main() -> None:
@@ -109,16 +111,16 @@ def main() -> None:
     few, some = NUMPY_NUMBERS, 1_000_000
     peers: dict[str, tuple[Callable[[], object], int]] = {
         "numpy, processor": (lambda: rng.standard_normal(few), few),
-        "ours, processor": (lambda: noise.gaussian(1.0, few), few),
+        "ours, processor": (lambda: noise.sample_gaussian(1.0, few), few),
         "torch, float64": (
             lambda: torch.randn(NUMBERS, dtype=torch.float64, device="cuda"),
             NUMBERS,
         ),
         "ours, tensors": (lambda: tensors_alone(noise, few), few),
-        "ours, a million": (lambda: noise.gaussian_on("cuda", 1.0, some), some),
+        "ours, a million": (lambda: noise.sample_gaussian_on("cuda", 1.0, some), some),
     }
     torch.cuda.reset_peak_memory_stats()
-    ours = best_ns(lambda: noise.gaussian_on("cuda", 1.0, NUMBERS), numbers=NUMBERS)
+    ours = best_ns(lambda: noise.sample_gaussian_on("cuda", 1.0, NUMBERS), numbers=NUMBERS)
     peak = torch.cuda.max_memory_allocated() / 2**30
     print("nanoseconds a number, by the clock; ratio is peer / ours")
     print(f"{'peer':<18}{'peer ns':>10}{'ours ns':>10}{'ratio':>10}")

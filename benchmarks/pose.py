@@ -22,7 +22,7 @@ import numpy as np
 from masquerade._torch import Tensor, torch
 from masquerade.networks import tiny_vit_pose
 from masquerade.training import loop
-from masquerade.training.method import planned
+from masquerade.training.method import make_training_plan
 from masquerade.training.methods import DpSgd
 from masquerade.training.rows import Rows
 from masquerade.training.step import PrivateSum
@@ -46,13 +46,13 @@ def main() -> None:
     targets = torch.rand(given.batch, JOINTS, 3, device=given.device) * spread
     print(f"{given.network}, {given.batch} records a step, {given.device}")
     for part in given.parts:
-        steps(net, part, crops, targets, given.chunks)
+        steps(net, part, crops, targets, given.list_chunks)
     inference(net, crops, given)
 
 
 def steps(net: Any, part: str, crops: Tensor, targets: Tensor, chunks: list[int]) -> None:
     """One update in each way; a part's trunk is run with it."""
-    trunk, tail = tiny_vit_pose.split(net, part)
+    trunk, tail = tiny_vit_pose.split_joint_finder(net, part)
     weights = {name: held for name, held in tail.named_parameters() if held.requires_grad}
     size = sum(held.numel() for held in weights.values())
     plain = timed(lambda: plain_step(trunk, tail, crops, targets), crops)
@@ -60,8 +60,8 @@ def steps(net: Any, part: str, crops: Tensor, targets: Tensor, chunks: list[int]
     every = np.arange(len(crops))
     for chunk in chunks:
         total = private_sum(trunk, tail, crops, targets, chunk)
-        total.cells(every)  # the first call is plain, the second recorded
-        took = timed(lambda done=total: done.cells(every), crops)
+        total.sum_cells(every)  # the first call is plain, the second recorded
+        took = timed(lambda done=total: done.sum_cells(every), crops)
         way = "one record at a time" if chunk == 1 else f"{chunk} at once"
         ratio, memory = took[0] / plain[0], took[1] / plain[1]
         print(f"  clipped, {way}: {took[0]:.3f} s, x{ratio:.2f}; {took[1]:,.0f} MB, x{memory:.2f}")
@@ -83,7 +83,9 @@ def private_sum(trunk: Any, tail: Any, crops: Tensor, targets: Tensor, chunk: in
     )
     weights = {name: held for name, held in tail.named_parameters() if held.requires_grad}
     work = loop.Workload(physical=chunk)
-    return loop.private_sum(tail, rows, method, planned(method, 10 * units), weights, work)
+    return loop.private_sum(
+        tail, rows, method, make_training_plan(method, 10 * units), weights, work
+    )
 
 
 def inference(net: Any, crops: Tensor, given: argparse.Namespace) -> None:

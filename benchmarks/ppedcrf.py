@@ -25,9 +25,9 @@ import tyro
 from full_size import make_file
 from masquerade.io.video import read
 from masquerade.noise import Noise
-from masquerade.places.place_noise import noised
+from masquerade.places.place_noise import add_place_noise
 from masquerade.places.ppedcrf import Ppedcrf
-from masquerade.publish.recording import Options, release_file
+from masquerade.publish.recording import FileSettings, release_file
 
 SIZE, SMALL, RATE = (1280, 720), (320, 192), 30
 PAPER_MS, TARGET_MS = 50.0, 10.0
@@ -39,7 +39,7 @@ MAPPED = Ppedcrf(people="nobody", shape="white", unary="evidence")
 def some_frames(path: Path, size: tuple[int, int], count: int) -> list[np.ndarray]:
     return [
         cv2.resize(frame, size, interpolation=cv2.INTER_AREA)
-        for frame in islice(read.frames(path), count)
+        for frame in islice(read.read_frames(path), count)
     ]
 
 
@@ -57,16 +57,16 @@ def in_memory(mechanism: Ppedcrf, frames: list[np.ndarray]) -> float:
 def parts(frames: list[np.ndarray]) -> dict[str, float]:
     """The same of the maps and of the noise."""
     start = time.process_time()
-    maps = list(OURS.seen(iter(frames), (len(frames), *frames[0].shape)))
+    maps = list(OURS.map_frames(iter(frames), (len(frames), *frames[0].shape)))
     took = {"logits, field, motion": time.process_time() - start}
     for mechanism in (OURS, WHITE):
-        grains = mechanism._grains(frames[0].shape[:2], Noise())
+        grains = mechanism._make_film_noise(frames[0].shape[:2], Noise())
         start = time.process_time()
-        drawn = [grains.following(one.steps()) for one in maps]
+        drawn = [grains.next_frame_noise(one.resize_steps()) for one in maps]
         took[f"{mechanism.shape}, fresh and carried"] = time.process_time() - start
     start = time.process_time()
     for one, each in zip(maps, drawn, strict=True):
-        noised(one.frame, one.amount, each, OURS.sigma)
+        add_place_noise(one.frame, one.amount, each, OURS.sigma)
     took["putting it on"] = time.process_time() - start
     return {name: seconds / len(frames) * 1e3 for name, seconds in took.items()}
 
@@ -74,7 +74,7 @@ def parts(frames: list[np.ndarray]) -> dict[str, float]:
 def from_file_to_file(source: Path, count: int) -> tuple[float, float]:
     """Milliseconds a frame by the clock, and of all processors together."""
     with tempfile.TemporaryDirectory() as folder:
-        options = Options(is_watched=False)
+        options = FileSettings(is_watched=False)
         wall, cpu = time.perf_counter(), time.process_time()
         release_file(source, Path(folder) / "out.mp4", OURS, options=options)
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
@@ -117,7 +117,7 @@ def main(quick: bool = False, source: Path | None = None, minutes: float | None 
         path = source or Path(folder) / "in.mp4"
         if source is None:
             make_file(path, SIZE, 1 if quick else 60)
-        count = sum(1 for _ in read.frames(path))
+        count = sum(1 for _ in read.read_frames(path))
         for mechanism in (OURS, MAPPED):
             took = in_memory(mechanism, some_frames(path, SMALL, 60))
             print(

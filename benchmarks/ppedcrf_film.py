@@ -45,29 +45,29 @@ def small(frame: np.ndarray) -> np.ndarray:
 
 def frames_of(path: Path, count: int) -> list[np.ndarray]:
     """So many, evenly over the film."""
-    total = sum(1 for _ in read.frames(path))
+    total = sum(1 for _ in read.read_frames(path))
     wanted = {round((n + 0.5) * total / count - 0.5) for n in range(count)}
-    return [small(f) for n, f in enumerate(read.frames(path)) if n in wanted]
+    return [small(f) for n, f in enumerate(read.read_frames(path)) if n in wanted]
 
 
 def camera(name: str) -> Path:
-    return downloads.fetch(f"pose2sim_single_{name}")
+    return downloads.fetch_asset(f"pose2sim_single_{name}")
 
 
 def queries() -> tuple[list[Video], list[np.ndarray]]:
     """Each camera's middle frame with its people, and the picture of the camera beside it."""
     segmenter, films, right = PersonSegmenter(private="background"), [], []
-    segmenter.ready()
+    segmenter.load_networks()
     for one, other in (pair for side in SIDES for pair in (side, side[::-1])):
         (middle,) = frames_of(camera(one), 1)
-        mask = segmenter.mask(middle)
+        mask = segmenter.segment_frame(middle)
         films.append(Video(frames=middle[None], rate_hz=30, person_mask=mask[None]))
         right += frames_of(camera(other), 1)
     return films, right
 
 
 def distractors(more: tuple[Path, ...]) -> list[np.ndarray]:
-    paths = [*(downloads.fetch(name) for name in OTHERS), *more]
+    paths = [*(downloads.fetch_asset(name) for name in OTHERS), *more]
     return list(itertools.chain.from_iterable(frames_of(path, EACH) for path in paths))
 
 
@@ -76,7 +76,7 @@ def ahead(eye: PlaceFeatures, shown: list[np.ndarray], held: list[PlaceGallery])
     rows = np.concatenate([eye.embed(one[None]) for one in shown])
     found = []
     for row, gallery in zip(rows, held, strict=True):
-        scores = gallery.scores(row[None], np.arange(len(gallery.features)))[0]
+        scores = gallery.score_places(row[None], np.arange(len(gallery.features)))[0]
         found.append(scores[0] - scores[1:].max())
     return np.array(found)
 

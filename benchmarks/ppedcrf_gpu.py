@@ -17,10 +17,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from masquerade._optional import require
+from masquerade._optional import require_extra
 from masquerade.noise import Noise
 
-torch = require("torch", extra="train")
+torch = require_extra("torch", extra="train")
 functional = torch.nn.functional
 Tensor = torch.Tensor
 
@@ -90,7 +90,7 @@ class Stream:
     def grains(self, frames: int) -> Tensor:
         """(T, 1, 3, H, W) of variance 1."""
         shape = (frames, *self.frame.shape)
-        cells = self.noise.gaussian_on(self.device, 1.0, shape, grid=GRID)
+        cells = self.noise.sample_gaussian_on(self.device, 1.0, shape, grid=GRID)
         return cells.float() * GRID
 
     def mapped(self) -> None:

@@ -19,7 +19,7 @@ import numpy as np
 import tyro
 
 from masquerade._torch import torch
-from masquerade.attacks.rates import Discriminants, bootstrap
+from masquerade.attacks.rates import Discriminants, bootstrap_figure
 from masquerade.networks import place_networks
 from masquerade.places import place_maps
 from tools import place_training as fooling
@@ -43,11 +43,13 @@ def amounts(frames: np.ndarray, unary: str) -> np.ndarray:
         small = cv2.resize(frame, (width // 3, height // 3), interpolation=cv2.INTER_AREA)
         logits = {
             "even": lambda small: np.zeros(small.shape[:2], np.float32),
-            "evidence": lambda small: place_maps.logits(small, None),
-            "network": place_networks.logits,
+            "evidence": lambda small: place_maps.compute_place_logits(small, None),
+            "network": place_networks.predict_place_logits,
         }[unary](small)
-        now = place_maps.Field().refined(logits, None)
-        found.append(cv2.resize(place_maps.control(now, 1.0) * now, (width, height)))
+        now = place_maps.DynamicField().refine_map(logits, None)
+        found.append(
+            cv2.resize(place_maps.compute_control_penalty(now, 1.0) * now, (width, height))
+        )
     return np.stack(found)[:, None]
 
 
@@ -131,7 +133,7 @@ def learned(
         asked = features(teacher, ours)
         naive = hits(asked, features(teacher, raw)).mean()
         seen = torch.cat([features(teacher, each) for each in (first, second)])
-        change = _ADAPTED.learned(seen.cpu().numpy(), np.tile(np.arange(len(first)), 2))
+        change = _ADAPTED.learn_metric(seen.cpu().numpy(), np.tile(np.arange(len(first)), 2))
         rows = [change(each.cpu().numpy()) for each in (asked, features(teacher, held))]
         one, other = (
             torch.from_numpy(each / np.linalg.norm(each, axis=1, keepdims=True)) for each in rows
@@ -142,7 +144,7 @@ def learned(
 
 def ratio(ours: np.ndarray, other: np.ndarray) -> str:
     """Of two rows' shares, with its interval over places."""
-    one = bootstrap(
+    one = bootstrap_figure(
         "ratio",
         lambda rows: float(ours[rows].mean() / max(other[rows].mean(), 1e-9)),
         range(len(ours)),
@@ -174,7 +176,7 @@ def main(
     if where == "cpu" and places > MOST_HERE:
         print(f"no GPU here; --places {MOST_HERE} takes some minutes of processors")
         return
-    exam = Exam(places, where, place_networks.opened(weights).to(where))
+    exam = Exam(places, where, place_networks.load_texture_net(weights).to(where))
     nets = teachers((*networks, *met), where)  # type: ignore[arg-type]
     held = {name: each.all_features(exam.gallery) for name, each in nets.items()}
     told = {

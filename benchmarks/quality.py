@@ -27,7 +27,7 @@ import numpy as np
 import tyro
 from joblib import Parallel, delayed
 
-from masquerade.io.downloads import fetch
+from masquerade.io.downloads import fetch_asset
 from masquerade.io.video import read
 from masquerade.mechanism import VideoMechanism
 from masquerade.mechanisms import cosine_gaussian
@@ -70,7 +70,7 @@ class Clip:
         """(T, H, W, 3) by area averaging; to at most ``most`` in width and height."""
         scale = min(1.0, most[0] / self.width, most[1] / self.height) if most else 1.0
         high, wide = round(self.height * scale), round(self.width * scale)
-        stream = read.frames(fetch(self.asset))
+        stream = read.read_frames(fetch_asset(self.asset))
         scaled = [scaled_to(frame, high, wide) for frame in itertools.islice(stream, frames)]
         stream.close()
         return np.stack(scaled)
@@ -180,7 +180,7 @@ def measure_chunks(clip: Clip, frames: int) -> list[Figure]:
     """Chunks of at most 64 and of at most 256 frames; the number stands in epsilon's place."""
     start, video, done = time.perf_counter(), clip.load(frames), []
     for unit, most in itertools.product(("pixels 1", "pixels 16", "pixels 256"), (64, 256)):
-        with patch.object(cosine_gaussian, "_MOST_FRAMES", most):
+        with patch.object(cosine_gaussian, "_MAX_CHUNK_FRAMES", most):
             found = quality(video, mechanisms(unit, 8.0)[PLAIN])
         done.append(Figure(f"{clip.name}, {len(video)}", most, unit, "chunks", *found))
     told(f"{clip.name}: chunks", start)

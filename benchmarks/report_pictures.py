@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from masquerade import _json
-from masquerade.cli.data import Sample
+from masquerade.cli.data import WriteSample
 from masquerade.datasets.stage import Stage
 from masquerade.publish.attack import attack_mechanism, make_attack
-from masquerade.publish.pages import Beside, write_report
+from masquerade.publish.pages import ReportContext, write_report
 from masquerade.publish.recording import make_mechanism, release_file
 
 KNOWN = Stage(seed=1, height=96, width=96, subjects=72, videos=432)
@@ -53,14 +53,16 @@ def main() -> None:
 
 def made(folder: Path) -> Path:
     """The page."""
-    Sample(out=folder).run()
+    WriteSample(out=folder).run()
     mechanism = make_mechanism("cosine_gaussian", **SETTINGS)
     release_file(folder / "ward.mp4", folder / "ward-public.mp4", mechanism)
     attack = make_attack("reidentify", by="body", joints="truth")
     found = attack_mechanism(attack, mechanism, KNOWN)
-    answer = {"attack": "reidentify", "attackers": [_json.encode(each) for each in found]}
+    answer = {"attack": "reidentify", "attackers": [_json.encode_noun(each) for each in found]}
     (folder / "found.json").write_text(json.dumps(answer))
-    beside = Beside(original=folder / "ward.mp4", attacks=(folder / "found.json",), plays=True)
+    beside = ReportContext(
+        original=folder / "ward.mp4", attacks=(folder / "found.json",), plays=True
+    )
     return write_report([folder / "ward-public.mp4"], folder / "page.html", beside=beside)
 
 

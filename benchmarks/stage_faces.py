@@ -20,14 +20,14 @@ from masquerade.stage import bodies
 FACE = [bodies.JOINTS.index(name) for name in ("nose", "left_eye", "right_eye")]
 TOWARDS = 0.1  # of the head's height, between the eyes
 GOAL = 0.9
-DETECT = FaceBlur()._load()
+DETECT = FaceBlur()._load_detector()
 
 
 def faces(stage: Stage) -> np.ndarray:
     """(N, 3) of every face: the head's height in pixels, whether it looks here, is found."""
     rows = []
     for index in range(len(stage)):
-        film = stage.film(index)
+        film = stage.make_staged_film(index)
         for now in range(0, len(film.frames), 5):
             boxes = DETECT(film.frames[now])
             for person in np.flatnonzero(film.visible[:, now, FACE].all(axis=-1)):
@@ -57,7 +57,7 @@ if __name__ == "__main__":
     tell("small", Stage(split="test"))
     near = Stage(preset="faces")
     share = tell("faces", near)
-    films = count_faces(near, FaceBlur(), most=len(near.part("test")))
+    films = count_faces(near, FaceBlur(), most=len(near.select_part("test")))
     if films is not None:
         print(f"  in released films {films.found / films.visible:.1%} of {films.visible} visible")
     print(f"  target >= {GOAL:.0%}: {'pass' if share >= GOAL else 'MISS'}")

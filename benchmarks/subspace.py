@@ -43,12 +43,14 @@ def row(size: int, records: int) -> None:
         return {"w": gradients[start:stop]}
 
     space = Subspace(weights, records=records, directions=records, each=each)
-    renewed = timed(lambda: space.renew(weights, chunk=16))
+    renewed = timed(lambda: space.renew_directions(weights, chunk=16))
     peer = timed(lambda: torch.linalg.svd(gradients, full_matrices=False)) if size < LARGE else None
     some = {"w": gradients[:16]}
-    along = timed(lambda: space.along(some))
-    noise = [timed(lambda n=n: Noise().gaussian(1.0, n, grid=2.0**-20)) for n in (size, records)]
-    kind = "half" if records * size > subspace._WHOLE else "float"
+    along = timed(lambda: space.measure_along(some))
+    noise = [
+        timed(lambda n=n: Noise().sample_gaussian(1.0, n, grid=2.0**-20)) for n in (size, records)
+    ]
+    kind = "half" if records * size > subspace._MAX_FULL_NUMBERS else "float"
     ratio = f"{'-':>6s} {'-':>5s}" if peer is None else f"{peer:6.2f} {peer / renewed:5.1f}"
     print(
         f"{size:7d} {records:10d} {kind:5s} {renewed:8.2f} {ratio} {along:10.3f} "

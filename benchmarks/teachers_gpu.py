@@ -21,7 +21,7 @@ import numpy as np
 import torch
 
 from masquerade.networks import lstm_stack
-from masquerade.networks.lstm_stack import LSTM, Schedule, Stack
+from masquerade.networks.lstm_stack import LSTM, LstmStack, StackSchedule
 
 TEACHERS, LENGTH, CHANNELS, CLASSES, HIDDEN = 100, 100, 6, 8, 64
 RECORDS, EPOCHS = 320, 20  # of each teacher
@@ -54,16 +54,16 @@ class World:
         self.windows = torch.randn(sizes, generator=generator, device="cuda")
         self.targets = (self.windows[..., 0].mean(dim=2) * 10).round().long() % CLASSES
         torch.manual_seed(SEED)
-        self.start = lstm_stack.drawn(TEACHERS, CHANNELS, CLASSES, hidden=HIDDEN).cuda()
+        self.start = lstm_stack.make_random_stack(TEACHERS, CHANNELS, CLASSES, hidden=HIDDEN).cuda()
 
-    def stack(self) -> Stack:
+    def stack(self) -> LstmStack:
         """The networks as they start."""
-        return Stack([self.start.member(teacher) for teacher in range(TEACHERS)])
+        return LstmStack([self.start.copy_member(teacher) for teacher in range(TEACHERS)])
 
-    def fit(self, stack: Stack, *, batch: int, epochs: int) -> None:
+    def fit(self, stack: LstmStack, *, batch: int, epochs: int) -> None:
         """Train all of them, ours."""
-        schedule = Schedule(epochs=epochs, batch=batch, rate=RATE, seed=SEED)
-        lstm_stack.fit(stack, self.windows, self.targets, schedule, progress=quiet)
+        schedule = StackSchedule(epochs=epochs, batch=batch, rate=RATE, seed=SEED)
+        lstm_stack.train_stack(stack, self.windows, self.targets, schedule, progress=quiet)
 
 
 def step(world: World, net: LSTM, best: Any, teacher: int, places: Any) -> None:
@@ -83,7 +83,7 @@ def taught(world: World, net: LSTM, best: Any, teacher: int, *, batch: int, step
 
 def alone(world: World, *, is_captured: bool = False) -> tuple[list[LSTM], list[Any]]:
     """Every teacher by itself, and its optimiser."""
-    nets = [world.start.member(teacher) for teacher in range(TEACHERS)]
+    nets = [world.start.copy_member(teacher) for teacher in range(TEACHERS)]
     bests = [
         torch.optim.Adam(net.parameters(), lr=RATE, fused=True, capturable=is_captured)
         for net in nets
@@ -112,12 +112,12 @@ def captured(world: World, batch: int) -> float:
 
 def replayed(world: World, batch: int) -> float:
     """Seconds of a step of ours, once it is captured."""
-    schedule = Schedule(batch=batch, rate=RATE)
-    work = lstm_stack._Step(world.stack(), world.windows, world.targets, schedule)
+    schedule = StackSchedule(batch=batch, rate=RATE)
+    work = lstm_stack._TrainingStep(world.stack(), world.windows, world.targets, schedule)
     places = torch.arange(batch, device="cuda").expand(TEACHERS, -1)
     for _ in range(5):
-        work.take(places)
-    return clocked(lambda: work.take(places), repeats=20)
+        work.take_step(places)
+    return clocked(lambda: work.take_step(places), repeats=20)
 
 
 def check(world: World) -> float:

@@ -20,7 +20,7 @@ from prv_accountant import PoissonSubsampledGaussianMechanism, PRVAccountant
 from scipy.stats import binom
 
 from masquerade import accounting
-from masquerade.accounting.compose import sampled_gaussian
+from masquerade.accounting.compose import make_sampled_gaussian
 from masquerade.accounting.group import group_event
 
 SETTINGS = [  # noise_multiplier, sampling_prob, steps
@@ -46,8 +46,8 @@ LARGEST = 1.01
 
 
 def ours(z: float, q: float, steps: int) -> float:
-    event = sampled_gaussian(z, sampling_prob=q, steps=steps)
-    return accounting.epsilon(event, delta=DELTA, relation="add_remove")
+    event = make_sampled_gaussian(z, sampling_prob=q, steps=steps)
+    return accounting.compute_epsilon(event, delta=DELTA, relation="add_remove")
 
 
 def theirs(z: float, q: float, steps: int, *, eps_error: float) -> tuple[float, float]:
@@ -91,9 +91,9 @@ def hard() -> None:
         row.format("z", "q", "steps", "delta", "group", "peer", "ours", "ratio", "peer s", "ours s")
     )
     for z, q, steps, delta, group, interval in HARD:
-        event = group_event(sampled_gaussian(z, sampling_prob=q, steps=steps), group)
+        event = group_event(make_sampled_gaussian(z, sampling_prob=q, steps=steps), group)
         start = time.process_time()
-        mine = accounting.epsilon(event, delta=delta, relation="zero_out")
+        mine = accounting.compute_epsilon(event, delta=delta, relation="zero_out")
         between = time.process_time()
         weights = binom.pmf(range(group + 1), group, q).tolist()
         one = distributions.from_mixture_gaussian_mechanism(

@@ -30,7 +30,7 @@ from masquerade.networks import mvit_layers, weight_files
 from masquerade.noise import Noise
 from masquerade.training import loop
 from masquerade.training.methods import DpSgd
-from masquerade.training.plan import Poisson, TrainingPlan
+from masquerade.training.plan import PoissonSampling, TrainingPlan
 from masquerade.training.rows import Rows
 
 CLASSES = 51
@@ -69,8 +69,8 @@ class Counted(Noise):
         super().__init__()
         self.sizes: list[int] = []
 
-    def poisson_batch(self, sampling_prob: float, count: int) -> np.ndarray:  # noqa: D102
-        drawn = super().poisson_batch(sampling_prob, count)
+    def sample_poisson_batch(self, sampling_prob: float, count: int) -> np.ndarray:  # noqa: D102
+        drawn = super().sample_poisson_batch(sampling_prob, count)
         self.sizes.append(int(drawn.sum()))
         return drawn
 
@@ -81,7 +81,9 @@ def stage(case: Case) -> tuple[Any, Any, Any]:
     seen = mvit_layers.NORMALISATION[case.network]
     count = 1 if case.is_kept else 2 * case.batch
     films = torch.rand(count, 3, seen.frames, seen.size_px, seen.size_px)
-    trunk, tail = mvit_layers.split(mvit_layers.make(case.network, classes=CLASSES), case.part)
+    trunk, tail = mvit_layers.split_mvit(
+        mvit_layers.make_mvit(case.network, classes=CLASSES), case.part
+    )
     if case.is_kept:
         with torch.no_grad():
             films = torch.rand(2 * case.batch, *trunk(films).shape[1:])
@@ -93,7 +95,7 @@ def ours(case: Case) -> float:
     """Seconds a record."""
     trunk, tail, films = stage(case)
     plan = TrainingPlan(
-        sampler=Poisson(units=len(films), expected=case.batch),
+        sampler=PoissonSampling(units=len(films), expected=case.batch),
         steps=WARM + case.steps,
         clip_norm=1.0,
         noise_multiplier=1.0,
@@ -108,7 +110,7 @@ def ours(case: Case) -> float:
     )
     noise, ticks = Counted(), [0.0]
     work = loop.Workload(physical=PHYSICAL[case.network])
-    loop.run(
+    loop.run_training(
         tail,
         rows,
         METHOD,
@@ -178,7 +180,9 @@ def published(case: Case, *, frozen: str = "nothing") -> float:
         net = weight_files.MViT(
             spatial_size=(seen.size_px, seen.size_px),
             temporal_size=seen.frames,
-            block_setting=[mvit_layers._setting(*row) for row in mvit_layers._SMALL],
+            block_setting=[
+                mvit_layers._make_block_setting(*row) for row in mvit_layers._SMALL_SETTINGS
+            ],
             residual_pool=True,
             residual_with_cls_embed=False,
             rel_pos_embed=True,
@@ -186,7 +190,7 @@ def published(case: Case, *, frozen: str = "nothing") -> float:
             num_classes=CLASSES,
         )
     net.head[0] = torch.nn.Identity()
-    trained = set(mvit_layers.trainable(net, case.part))
+    trained = set(mvit_layers.list_trainable_names(net, case.part))
     for name, held in net.named_parameters():
         held.requires_grad_(name in trained and frozen not in name)
     return opacus(case, net)

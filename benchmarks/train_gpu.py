@@ -32,9 +32,9 @@ from masquerade.report import plots
 from masquerade.training import loop
 from masquerade.training.loop import Workload
 from masquerade.training.methods import DpSgd
-from masquerade.training.plan import Poisson, TrainingPlan
+from masquerade.training.plan import PoissonSampling, TrainingPlan
 from masquerade.training.rows import Rows
-from masquerade.training.step import Replayed
+from masquerade.training.step import ReplayedFunction
 
 NETWORK, CLASSES, FILMS = "mvit_v2_s", 51, 512
 WARM, TIMED, LEAST = 3, 5, 256  # steps, and records that are timed at least
@@ -88,8 +88,8 @@ class Counted(Noise):
         super().__init__()
         self.sizes: list[int] = []
 
-    def poisson_batch(self, sampling_prob: float, count: int) -> np.ndarray:  # noqa: D102
-        drawn = super().poisson_batch(sampling_prob, count)
+    def sample_poisson_batch(self, sampling_prob: float, count: int) -> np.ndarray:  # noqa: D102
+        drawn = super().sample_poisson_batch(sampling_prob, count)
         self.sizes.append(int(drawn.sum()))
         return drawn
 
@@ -119,10 +119,12 @@ class Clock:
 def stage(case: Case, films: Any) -> tuple[Any, Rows]:
     """The tail, and rows in front of it."""
     torch.manual_seed(0)
-    trunk, tail = mvit_layers.split(mvit_layers.make(NETWORK, classes=CLASSES).cuda(), case.part)
+    trunk, tail = mvit_layers.split_mvit(
+        mvit_layers.make_mvit(NETWORK, classes=CLASSES).cuda(), case.part
+    )
     private = films
     if case.is_cached:
-        with torch.no_grad(), loop.lowered("cuda", "bfloat16"):
+        with torch.no_grad(), loop.lower_precision("cuda", "bfloat16"):
             private = torch.cat([trunk(some).float() for some in films.split(16)])
     rows = Rows(
         private=private,
@@ -137,7 +139,7 @@ def stage(case: Case, films: Any) -> tuple[Any, Rows]:
 def ours(case: Case, tail: Any, rows: Rows) -> tuple[float, float]:
     """Seconds a record, and gigabytes."""
     plan = TrainingPlan(
-        sampler=Poisson(units=rows.units, expected=case.batch),
+        sampler=PoissonSampling(units=rows.num_units, expected=case.batch),
         steps=WARM + case.timed,
         clip_norm=1.0,
         noise_multiplier=1.0,
@@ -146,7 +148,7 @@ def ours(case: Case, tail: Any, rows: Rows) -> tuple[float, float]:
     noise, clock = Counted(), Clock()
     precision = "bfloat16" if case.mode == "bfloat16" else "float32"
     work = Workload(physical=case.physical, precision=precision)
-    loop.run(tail, rows, METHOD, plan, noise=noise, work=work, progress=clock.tick)
+    loop.run_training(tail, rows, METHOD, plan, noise=noise, work=work, progress=clock.tick)
     return clock.seconds / sum(noise.sizes[WARM:]), clock.gigabytes()
 
 
@@ -171,9 +173,9 @@ def sgd(case: Case, tail: Any, rows: Rows) -> tuple[float, float]:
         for held, gradient in zip(weights, found, strict=True):
             held.grad += gradient
 
-    piece = Replayed(add, is_on=case.is_replayed)
+    piece = ReplayedFunction(add, is_on=case.is_replayed)
     for _ in range(WARM + case.timed):
-        chosen = torch.randperm(rows.units, device="cuda")[: case.batch]
+        chosen = torch.randperm(rows.num_units, device="cuda")[: case.batch]
         best.zero_grad(set_to_none=not case.is_replayed)
         for some in chosen.split(case.physical):
             piece(rows.private[some], rows.targets[some])
@@ -223,7 +225,7 @@ def noise_share(found: list[Found]) -> None:
         for _ in range(20):
             torch.cuda.synchronize()
             start = time.perf_counter()
-            noise.gaussian_on("cuda", 1.0, one.weights)
+            noise.sample_gaussian_on("cuda", 1.0, one.weights)
             torch.cuda.synchronize()
             took.append(time.perf_counter() - start)
         drawing, step = statistics.median(took), one.seconds * one.case.batch
@@ -266,9 +268,9 @@ def draw(told: dict[str, Any], path: Path) -> None:
             x = [one["case"]["batch"] if key == "batch" else one["weights"] for one in mine]
             y = [1e3 * one["seconds"] for one in mine]
             if mine:
-                lines.append(plots.Line(name=name, x=np.array(x), y=np.array(y)))
+                lines.append(plots.PlotLine(name=name, x=np.array(x), y=np.array(y)))
         title = f"{NETWORK}, bfloat16, {told['device']}"
-        axes = plots.Axes(title=title, x_label=x_label, y_label="ms a record", is_log=True)
+        axes = plots.PlotAxes(title=title, x_label=x_label, y_label="ms a record", is_log=True)
         pictures.append(plots.draw_lines(lines, axes))
     top, bottom = (
         text.replace("<svg ", f'<svg y="{at}" width="680" height="380" ', 1)

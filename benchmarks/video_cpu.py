@@ -25,7 +25,7 @@ import numpy as np
 import tyro
 
 from masquerade.accounting import published as paper
-from masquerade.io.downloads import fetch
+from masquerade.io.downloads import fetch_asset
 from masquerade.io.video import read, write
 from masquerade.mechanism import VideoMechanism
 from masquerade.mechanisms import precision
@@ -33,7 +33,7 @@ from masquerade.mechanisms.cosine_gaussian import CosineGaussian
 from masquerade.mechanisms.pooled_gaussian import PooledGaussian
 from masquerade.mechanisms.video_dprp import VideoDprp
 from masquerade.noise import Noise
-from masquerade.publish.recording import Options, release_file
+from masquerade.publish.recording import FileSettings, release_file
 
 WIDTH, HEIGHT, RATE = 320, 240, 25
 TIMED_S, LENGTHS_S, QUICK_S = 60, (60, 600), (20, 60)  # several chunks each
@@ -53,7 +53,7 @@ SMALL_FRAMES, REPEATS = 50, 5
 def demo(width: int, height: int) -> list[np.ndarray]:
     """The frames of a real video: its middle, as means over blocks."""
     frames = []
-    for frame in read.frames(fetch("sports2d_demo")):
+    for frame in read.read_frames(fetch_asset("sports2d_demo")):
         down, across = frame.shape[0] // height, frame.shape[1] // width
         top, left = (frame.shape[0] - down * height) // 2, (frame.shape[1] - across * width) // 2
         inner = frame[top : top + down * height, left : left + across * width]
@@ -68,12 +68,12 @@ def make_files(folder: Path, *lengths_s: int) -> None:
     for seconds in lengths_s:
         loop = itertools.islice(itertools.cycle([*frames, *frames[-2:0:-1]]), seconds * RATE)
         with (folder / f"{seconds}.mp4").open("wb") as stream:
-            write.write(stream, loop, suffix=".mp4", rate=Fraction(RATE))
+            write.write_video(stream, loop, suffix=".mp4", rate=Fraction(RATE))
 
 
 def release(name: str, source: Path) -> dict[str, float]:
     """One release, in this process: what it took."""
-    options = Options(is_watched=False, accept_grey=True)
+    options = FileSettings(is_watched=False, accept_grey=True)
     with tempfile.TemporaryDirectory() as folder:
         wall, cpu = time.perf_counter(), time.process_time()
         release_file(source, Path(folder) / "out.mp4", MECHANISMS[name], options=options)
@@ -106,7 +106,7 @@ def as_written(video: np.ndarray) -> np.ndarray:
 
 def from_scratch(mechanism: VideoMechanism, video: np.ndarray) -> None:
     """A release in memory that starts with nothing computed before."""
-    precision.plan.cache_clear()
+    precision.calibrate_precision.cache_clear()
     for _ in mechanism.stream(iter(video), video.shape, Noise()):
         pass
 

@@ -96,9 +96,9 @@ def as_written(frames: Any) -> Callable[[], object]:
 
 def released(mechanism: GaussianVideo, frames: Any, noise: Noise) -> Iterator[Any]:
     """Blocks of frames that stay on the device: measured, with noise, rebuilt."""
-    for chunk in mechanism._seeded(tuple(frames.shape), noise):
+    for chunk in mechanism._list_seeded_chunks(tuple(frames.shape), noise):
         part = frames[chunk.start : chunk.start + chunk.length]
-        yield from mechanism.released_chunk(part, chunk, noise)
+        yield from mechanism.release_chunk(part, chunk, noise)
 
 
 def all_of(blocks: Iterator[Any]) -> int:
@@ -107,7 +107,7 @@ def all_of(blocks: Iterator[Any]) -> int:
 
 
 def num_graphs(mechanism: GaussianVideo, shape: tuple[int, ...]) -> int:
-    chunk = mechanism.chunks(shape)[0]
+    chunk = mechanism.list_chunks(shape)[0]
     return sum(
         device_graphs.is_captured((name, mechanism, chunk)) for name in ("measure", "rebuild")
     )
@@ -115,24 +115,24 @@ def num_graphs(mechanism: GaussianVideo, shape: tuple[int, ...]) -> int:
 
 def drawing(mechanism: GaussianVideo, frames: Any) -> float:
     """Milliseconds of them that the noise takes."""
-    chunk = mechanism.chunks(tuple(frames.shape))[0]
-    exact = mechanism.measure(iter(frames[: chunk.length]), chunk)
+    chunk = mechanism.list_chunks(tuple(frames.shape))[0]
+    exact = mechanism.measure_chunk(iter(frames[: chunk.length]), chunk)
     noise = Noise()
-    return timed(lambda: mechanism.noisy(exact, tuple(frames.shape), noise))[0]
+    return timed(lambda: mechanism.add_grid_noise(exact, tuple(frames.shape), noise))[0]
 
 
 def check(name: str, mechanism: GaussianVideo) -> None:
     """Rehearsals here and there, also when they are replayed; noise that is never the same."""
     small, plain, there = video((40, 60, 80, 3)), Noise(seed=1), Noise(seed=1)
-    chunk = mechanism.chunks(small.shape)[0]
-    here = mechanism.measure(iter(small), chunk)
-    with devices.on("cuda"):
-        exact = devices.fetch(mechanism.measure(iter(small), chunk))
-    off, grid = float(np.abs(here - exact).max()), mechanism.scale(small.shape).grid
+    chunk = mechanism.list_chunks(small.shape)[0]
+    here = mechanism.measure_chunk(iter(small), chunk)
+    with devices.use_device("cuda"):
+        exact = devices.fetch_array(mechanism.measure_chunk(iter(small), chunk))
+    off, grid = float(np.abs(here - exact).max()), mechanism.compute_scale(small.shape).grid
     shades, films = [], []
     for _ in range(5):
         film = np.asarray(mechanism.apply(small, plain)).astype(int)
-        with devices.on("cuda"):
+        with devices.use_device("cuda"):
             films.append(np.asarray(mechanism.apply(small, there)).astype(int))
         shades.append(int(np.abs(film - films[-1]).max()))
     differ = min(float(np.mean(a != b)) for a, b in itertools.pairwise(films))
@@ -166,8 +166,8 @@ def clip_table(frames: Any) -> None:
 def full_hd_table() -> None:
     print(f"\nframes a second of {FULL_HD[2]} x {FULL_HD[1]}, noise included, before any codec")
     print(f"{'':24}{'on device':>11}{'GiB':>7}{'graphs':>8}{'memory to memory':>18}  target")
-    there = devices.send(video(FULL_HD))
-    here = devices.fetch(there)
+    there = devices.send_array(video(FULL_HD))
+    here = devices.fetch_array(there)
     for name in ("orthonormal", "pooled", "cosine, plain", "cosine, local"):
         mechanism, noise = CASES[name], Noise()
         if name == "orthonormal":
@@ -197,8 +197,8 @@ def main() -> None:
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}")
     for name, mechanism in CASES.items():
         check(name, mechanism)
-    with devices.on("cuda"):
-        clip_table(devices.send(video(SHAPE)))
+    with devices.use_device("cuda"):
+        clip_table(devices.send_array(video(SHAPE)))
         full_hd_table()
 
 

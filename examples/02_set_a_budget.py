@@ -14,7 +14,7 @@ heart = np.round(70 + 20 * np.sin(np.arange(1440) / 200))  # one number a minute
 with tempfile.TemporaryDirectory() as folder:
     ledger = mq.Ledger(Path(folder) / "budget.db")
     ledger.open_account("ward", mq.Unit(name="frame"), epsilon=CAP, delta=DELTA)
-    ledger.add("ward", heart)
+    ledger.add_content("ward", heart)
     mechanism = mq.make_mechanism(
         "gaussian_noise", epsilon=EACH, delta=DELTA, unit="frame", low=30, high=220
     )

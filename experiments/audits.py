@@ -22,7 +22,7 @@ from masquerade.publish.audits import (
     play_games,
 )
 from masquerade.publish.recording import make_mechanism
-from masquerade.result import Answer
+from masquerade.result import CommandResult
 
 SECTION = "## Training, with canaries"  # which benchmarks/audit_one_run.py writes
 _SITES = {"unit": "pixels", "pixels": 4}
@@ -95,7 +95,7 @@ class AuditsSettings:
     out: Path = Path("docs/audits.md")  # where the page goes
     long: bool = False  # also the games that take minutes
 
-    def run(self) -> Answer:
+    def run(self) -> CommandResult:
         """Play and write."""
         chosen = make_long_games() if self.long else make_short_games()
         with show_progress() as progress:
@@ -103,7 +103,9 @@ class AuditsSettings:
         page = write_page(played) + read_section(self.out)
         atomic.write_whole(self.out, page.encode())
         data = {name: dataclasses.asdict(evidence) for name, (_, evidence) in played.items()}
-        return Answer(data={"page": str(self.out), "evidence": data}, lines=[f"Wrote {self.out}."])
+        return CommandResult(
+            data={"page": str(self.out), "evidence": data}, lines=[f"Wrote {self.out}."]
+        )
 
 
 EXPERIMENT = Task(settings=AuditsSettings)

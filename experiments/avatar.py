@@ -21,7 +21,7 @@ from masquerade._torch import torch
 from masquerade.datasets.stage import Stage
 from masquerade.errors import BadInput
 from masquerade.report import plots
-from masquerade.training.method import planned
+from masquerade.training.method import make_training_plan
 from masquerade.training.rows import Rows
 
 NAMES: Mapping[Shown, str] = {
@@ -103,7 +103,9 @@ class AvatarRow:
 
     def to_json(self) -> dict[str, Any]:
         """As JSON, without single films."""
-        held = {name: value for name, value in _json.encode(self).items() if "_each" not in name}
+        held = {
+            name: value for name, value in _json.encode_noun(self).items() if "_each" not in name
+        }
         errors = {"own_error": self.own_runs.error, "real_error": self.real_runs.error}
         known = {name: None if math.isnan(error) else error for name, error in errors.items()}
         return held | {"tested": len(self.own_each)} | known
@@ -187,11 +189,11 @@ def measure_rows(run: Run) -> AvatarFound:
         for shown in NAMES:
             run.journal.measure_once(shown, partial(measure_row, run, training, shown, tests))
     return AvatarFound(
-        rows=tuple(_json.decode(AvatarRow, run.journal.held[shown]) for shown in NAMES),
+        rows=tuple(_json.decode_noun(AvatarRow, run.journal.held[shown]) for shown in NAMES),
         settings=plan,
         about=mask_dp.describe_data(films.stage, plan.learning),
         units=len(training),
-        summary=_json.decode(Summary, summary),
+        summary=_json.decode_noun(Summary, summary),
     )
 
 
@@ -209,7 +211,7 @@ def measure_row(
     both, classes = [tests[shown], tests["real"]], len(training.activities)
     jobs = 1 if plan.device == "cuda" else plan.jobs or plan.repeats
     calls = (partial(find_hits, plan.learning, rows, both, classes, s) for s in range(plan.repeats))
-    hits = np.empty((2, plan.repeats, both[0].units), bool)
+    hits = np.empty((2, plan.repeats, both[0].num_units), bool)
     for seed, found in enumerate(run_parallel(calls, jobs=jobs)):
         hits[:, seed] = found
         run.progress(f"learning from {NAMES[shown]}", seed + 1, plan.repeats)
@@ -223,7 +225,7 @@ def find_hits(
     """Which test films one network names rightly."""
     method = plan.build_method(mask_dp.DP, public_seed=seed)
     net = plan.build_network().make(classes, seed=seed).to(plan.device)
-    steps = planned(method, rows.units)
+    steps = make_training_plan(method, rows.num_units)
     tail = videos.train_tail(net, rows, method, steps, physical=mask_dp.PHYSICAL)
     return [videos.find_right(tail, test) for test in tests]
 
@@ -304,7 +306,9 @@ def write_page(found: AvatarFound) -> Page:
     parts = ["### Top-1 without noise", table, "### What it shows", write_list(sentences)]
     same = ("network", "part", "epochs", "batch", "learning_rate", "device")
     own = {"weights": plan.weights and "PATH", "seeds": plan.repeats}
-    axes = plots.Axes(title="Learned from films of a kind", x_label="", y_label="per cent right")
+    axes = plots.PlotAxes(
+        title="Learned from films of a kind", x_label="", y_label="per cent right"
+    )
     series = [
         make_bars("tested on the same", [row.own for row in found.rows]),
         make_bars("tested on original films", [row.real for row in found.rows]),
@@ -321,7 +325,7 @@ def write_page(found: AvatarFound) -> Page:
             "rows": [row.to_json() for row in found.rows],
             "missing": {REFINED: WHY_NOT},
             "gaps": [gap_to_json(found, shown, real) for shown in NAMES for real in (False, True)],
-            "films": _json.encode(found.summary),
+            "films": _json.encode_noun(found.summary),
             "sentences": sentences,
         },
         plots={"avatar_top_1": plots.draw_bars(series, names, axes, limits=(0.0, 100.0))},

@@ -31,7 +31,7 @@ from masquerade.noise import Noise
 from masquerade.publish.collections import WrappedVideos
 from masquerade.recordings import Video
 from masquerade.training.views import on_grey
-from masquerade.wording import BLURRED
+from masquerade.wording import BLURRED_KEY
 
 Shown = Literal["real", "isolated", "emptied", "avatars"]
 _MASKS = ("people", "q", "r", "eroded_r")
@@ -162,7 +162,7 @@ class AvatarFilms(WrappedVideos):
             BadInput: if one was chosen.
         """
         split_data(self)
-        return self.part("train"), self.part("test")
+        return self.select_part("train"), self.select_part("test")
 
     def path(self, index: int) -> Path:
         """Where a film lies, or will lie."""
@@ -191,7 +191,7 @@ class AvatarFilms(WrappedVideos):
         if not missing:
             return
         missing[0][2].parent.mkdir(parents=True, exist_ok=True)
-        atomic.sweep(missing[0][2].parent)
+        atomic.remove_dead_files(missing[0][2].parent)
         chunks = [missing[at : at + _BATCH] for at in range(0, len(missing), _BATCH)]
         calls = (partial(_make_films, chunk) for chunk in chunks)
         done = 0
@@ -286,27 +286,27 @@ _SAME, _OTHER = 8, 16  # grey levels: as it was, and other than the place
 
 def make_film(stage: Stage, index: int) -> AvatarFilm:
     """The film before and after; figures follow from the world's seed and the film's number."""
-    from masquerade._optional import require  # whoever reads films needs none of this
+    from masquerade._optional import require_extra  # whoever reads films needs none of this
     from masquerade.avatars.avatar import Avatar
 
-    cv2 = require("cv2", extra="vision")
+    cv2 = require_extra("cv2", extra="vision")
     cv2.setNumThreads(1)  # films are made side by side
     video = stage[index]
     if not isinstance(video, Video) or video.person_mask is None:
         raise TypeError(f"Expected a video with a mask, got {type(video).__name__}.")
     number = int(stage.labels[index].name.rpartition("/")[2])
     noise, frames = Noise(seed=_VIDEOS_MOST * stage.seed + number), video.frames
-    study = Avatar().studied(iter(frames), frames.shape, rate_hz=video.rate_hz, noise=noise)
+    study = Avatar().first_pass(iter(frames), frames.shape, rate_hz=video.rate_hz, noise=noise)
     with closing(study):
-        emptied, avatars = map(np.stack, zip(*study.steps(iter(frames), noise), strict=True))
-        masks = {name: study.masks(name) for name in ("q", "r", "eroded_r")}
-        blurred = study.counted[BLURRED]
+        emptied, avatars = map(np.stack, zip(*study.render_steps(iter(frames), noise), strict=True))
+        masks = {name: study.stack_masks(name) for name in ("q", "r", "eroded_r")}
+        blurred = study.receipt_counts[BLURRED_KEY]
     return AvatarFilm(
         frames=frames,
         emptied=emptied,
         avatars=avatars,
         people=video.person_mask,
-        visible=_count_visible(video, avatars, masks["r"], stage.empty(index)),
+        visible=_count_visible(video, avatars, masks["r"], stage.render_empty_place(index)),
         blurred=blurred,
         **masks,
     )

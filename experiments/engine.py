@@ -32,9 +32,9 @@ import joblib
 
 from masquerade import __version__, _check, _json, catalog
 from masquerade.collection import Collection
-from masquerade.errors import BadInput, exit_code, message
+from masquerade.errors import BadInput, exit_code, format_error
 from masquerade.io import atomic
-from masquerade.result import Answer
+from masquerade.result import CommandResult
 
 Progress = Callable[[str, int, int], None]  # what is done, how far, and of how much
 Made = TypeVar("Made")
@@ -108,9 +108,9 @@ def check_settings(settings: Any, **checks: Sequence[str]) -> None:
 
 def write_command(settings: Any, data: Any) -> str:
     """The line that gives the same again: what is not as usual, and of paths only that one is."""
-    words = [f"python -m experiments {catalog.name_of(settings)}"]
+    words = [f"python -m experiments {catalog.find_entry_name(settings)}"]
     if data is not None:
-        name = catalog.name_of(data)
+        name = catalog.find_entry_name(data)
         words += [] if name == type(settings).DATA else [f"--data {name}"]
     for options in (data, settings):
         for option, value in _list_chosen(options):
@@ -178,9 +178,9 @@ def split_data(data: Collection[Any]) -> tuple[Collection[Any], Collection[Any]]
     Raises:
         BadInput: if it holds no videos, or is one part.
     """
-    from masquerade.publish.collections import split_of  # reads video files
+    from masquerade.publish.collections import select_split  # reads video files
 
-    train, test = (split_of(data, name) for name in ("train", "test"))
+    train, test = (select_split(data, name) for name in ("train", "test"))
     if train is test:
         raise BadInput(
             f"Expected a train and a test split, got one part of {data.ABOUT.title}; leave out "
@@ -192,7 +192,7 @@ def split_data(data: Collection[Any]) -> tuple[Collection[Any], Collection[Any]]
 
 def chain_recordings(data: Collection[Any], *splits: str) -> Iterator[Any]:
     """All recordings of some splits, one after the other."""
-    return itertools.chain.from_iterable(data.part(split) for split in splits)
+    return itertools.chain.from_iterable(data.select_part(split) for split in splits)
 
 
 def run_parallel(calls: Iterable[Callable[[], Made]], *, jobs: int) -> Iterator[Made]:
@@ -219,7 +219,7 @@ def show_progress() -> Iterator[Progress]:
     """A bar that says what is done, on a screen."""
     from masquerade import progress  # not where there is no screen
 
-    with progress.bars() as shown:
+    with progress.make_progress_bars() as shown:
         task = shown.add_task("", total=None)
         yield lambda what, done, total: shown.update(
             task, description=what, completed=done, total=total
@@ -243,8 +243,8 @@ class Journal:
         """The one in the settings' folder, if it is of the same settings, data and version."""
         known = [
             __version__,
-            catalog.name_of(settings),
-            "" if data is None else catalog.name_of(data),
+            catalog.find_entry_name(settings),
+            "" if data is None else catalog.find_entry_name(data),
         ]
         known += [repr(_list_chosen(options)) for options in (settings, data)]
         found = cls(
@@ -272,7 +272,7 @@ class Journal:
 
     def note_result(self, name: str, value: Any) -> None:
         """Keep a result, as it will be read again."""
-        self.held[name] = _json.encode(value)
+        self.held[name] = _json.encode_noun(value)
         self.machine = self.machine or name_machine(self.device)
         if self.path is not None:
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -346,14 +346,14 @@ class Experiment:
     measure: Callable[[Run], Any]  # everything, from a `Run`
     write_page: Callable[[Any], Any]  # what was measured, for machines and for people
 
-    def run(self, settings: Any, data: Any = None) -> Answer:
+    def run(self, settings: Any, data: Any = None) -> CommandResult:
         """Measure what the journal does not have, and write the page."""
         settled = settings.settle(data)
         journal = Journal.open(settled, data)
         with show_progress() as progress:
             run = Run(settings=settled, data=data, journal=journal, progress=progress)
             found = self.measure(run)
-        answer: Answer = self.write_page(found).publish(settings, data, journal)
+        answer: CommandResult = self.write_page(found).publish(settings, data, journal)
         return answer
 
 
@@ -363,9 +363,9 @@ class Task:
 
     settings: Any  # a dataclass of flags whose ``run`` does it; its docstring is the help
 
-    def run(self, settings: Any, data: Any = None) -> Answer:
+    def run(self, settings: Any, data: Any = None) -> CommandResult:
         """Do it."""
-        answer: Answer = settings.run()
+        answer: CommandResult = settings.run()
         return answer
 
 
@@ -379,7 +379,7 @@ def list_experiments() -> tuple[str, ...]:
 def load_experiment(name: str) -> Experiment | Task:
     """One by its name; only its module is imported."""
     if name not in list_experiments():
-        raise ValueError(_check.unknown("experiment", name, list_experiments()))
+        raise ValueError(_check.describe_unknown("experiment", name, list_experiments()))
     found: Experiment | Task = import_module(f"experiments.{name}").EXPERIMENT
     return found
 
@@ -402,7 +402,7 @@ def parse_command(words: Sequence[str]) -> tuple[Experiment | Task, Any, Any]:
         data, rest = (rest[at + 1 : at + 2] or [""])[0], rest[:at] + rest[at + 2 :]
     kinds = {"settings": kind}
     if data:
-        kinds["data"] = type(catalog.example("datasets", data))
+        kinds["data"] = type(catalog.make_example("datasets", data))
     flat: Any = dataclasses.make_dataclass(
         "Command", [(own, Annotated[of, tyro.conf.arg(name="")]) for own, of in kinds.items()]
     )
@@ -442,7 +442,7 @@ def main(words: Sequence[str]) -> int:
         code = exit_code(error)
         if code == 1:
             raise
-        shown = {"error": message(error), "exit_code": code}
+        shown = {"error": format_error(error), "exit_code": code}
         print(json.dumps(shown) if is_json else f"experiments: {shown['error']}", file=sys.stderr)
         return code
     print(json.dumps(_drop_infinity(answer.data)) if is_json else "\n".join(answer.lines))

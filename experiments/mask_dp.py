@@ -30,20 +30,20 @@ from experiments.engine import (
 )
 from experiments.pages import Page, fill_row, make_bars, make_curves, write_list, write_table
 from masquerade import _check, _json, catalog
-from masquerade._formatting import shown
+from masquerade._formatting import format_rounded_up
 from masquerade._torch import torch
 from masquerade.attacks.attack import ModelCase
 from masquerade.attacks.membership import Membership
-from masquerade.attacks.membership_scores import Shadows
+from masquerade.attacks.membership_scores import ShadowModels
 from masquerade.collection import Collection
 from masquerade.datasets.stage import Stage
 from masquerade.guarantee import Relation
-from masquerade.networks.network import Network, network_class
-from masquerade.publish.attacked import ShadowTraining, units_in
-from masquerade.publish.collections import unmasked
+from masquerade.networks.network import Network, find_network_class
+from masquerade.publish.attacked import ShadowTraining, list_unit_rows
+from masquerade.publish.collections import remove_masks
 from masquerade.recordings import Video
 from masquerade.report import plots
-from masquerade.training.method import Method, planned
+from masquerade.training.method import Method, make_training_plan
 from masquerade.training.methods import DpSgd, MaskDp, MultiClip, PublicPart
 from masquerade.training.rows import Rows
 
@@ -147,7 +147,7 @@ def make_presets(
     relation: str = "replace_one",
 ) -> Mapping[str, Preset]:
     """The paper's follow the data set, Stage's what is private and how neighbours differ."""
-    name = "" if data is None else catalog.name_of(data)
+    name = "" if data is None else catalog.find_entry_name(data)
     of_data = {
         "delta": 1e-6 if name in _STRICT else 1e-5,
         "epochs": 300.0 if name in _LONG else 150.0,
@@ -317,7 +317,7 @@ class MaskDpSettings(Settings):
     def build_network(self, *, from_scratch: bool = False) -> Network:
         """The network before it is trained, from public weights or random ones."""
         fields = {"from_scratch": True} if from_scratch else {"weights": self.weights}
-        return network_class(self.settle().network or "")(**fields)
+        return find_network_class(self.settle().network or "")(**fields)
 
 
 def has_public(name: str) -> bool:
@@ -367,7 +367,7 @@ class MaskDpCell:
         asked = None if self.epsilon == math.inf else self.epsilon
         means = {"mean": self.runs.mean, "mean_per_class": self.class_runs.mean}
         more = {"epsilon": asked, "unit": ARMS[self.method].protects}
-        return dict(_json.encode(self)) | more | means
+        return dict(_json.encode_noun(self)) | more | means
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -544,7 +544,7 @@ def measure_block(run: Run, block: Block, wanted: Sequence[WantedCell]) -> list[
         run.measure_cells("training", tasks, jobs=None if are_small else 1)
     return [
         replace(
-            _json.decode(MaskDpCell, run.journal.held[block.name_cell(one.name)][place]),
+            _json.decode_noun(MaskDpCell, run.journal.held[block.name_cell(one.name)][place]),
             epsilon=one.epsilon,
             relation=one.relation,
             correlation=block.correlation,
@@ -573,9 +573,9 @@ _KEPT = 0.9  # of height and width, in copies
 
 def make_tasks(run: Run, block: Block, wanted: Mapping[str, WantedCell]) -> dict[str, Any]:
     """What measures each cell, by its name; recordings are read once, in all views."""
-    plan, stage = run.settings, unmasked(block.data)
+    plan, stage = run.settings, remove_masks(block.data)
     if plan.device == "cuda" and isinstance(block.data, Stage):
-        block.data.make(progress=partial(run.progress, "drawing"), device="cuda")
+        block.data.make_recordings(progress=partial(run.progress, "drawing"), device="cuda")
     cells = wanted.values()
     names = {choose_view(plan, one.method) for one in cells if one.method != ALONE}
     if (plan.copies or 1) > 1:
@@ -705,7 +705,7 @@ def measure_cell(
     """Train an arm at an epsilon, some times, and test it on films of each kind."""
     method, is_scratch = build_cell_method(plan, one), one.method == SCRATCH
     physical = _SCRATCH_PHYSICAL[plan.device] if is_scratch else PHYSICAL
-    steps, scores, weights = planned(method, rows.units), [], 0
+    steps, scores, weights = make_training_plan(method, rows.num_units), [], 0
     for seed in range(plan.seeds or 1):
         net = plan.build_network(from_scratch=is_scratch).make(len(classes), seed=seed)
         again = replace(method, public_seed=seed)
@@ -723,7 +723,7 @@ def measure_cell(
                 classes[each]: tuple(right[:, truth == each].mean(axis=1).tolist())
                 for each in np.unique(truth)
             },
-            proved={r.value: steps.epsilon(r) for r in RELATIONS} if has_noise else {},
+            proved={r.value: steps.compute_epsilon(r) for r in RELATIONS} if has_noise else {},
             noise_multiplier=steps.noise_multiplier,
             noise_norm=steps.sigma * math.sqrt(weights) / steps.sampler.expected,
             steps=steps.steps,
@@ -754,7 +754,7 @@ def measure_alone(
 
     def score(test: Rows, one: int | None = None) -> tuple[float, ...]:
         values, targets = (of.cpu().numpy() for of in (test.private, test.targets))
-        is_wanted = np.full(test.units, True) if one is None else targets == one
+        is_wanted = np.full(test.num_units, True) if one is None else targets == one
         some = videos.Features(values=values[is_wanted], targets=targets[is_wanted])
         return tuple(videos.match_nearest(known, handfuls, some).shares)
 
@@ -764,7 +764,7 @@ def measure_alone(
             epsilon=math.inf,
             top_1=score(test),
             per_class={data.activities[o]: score(test, o) for o in np.unique(test.targets.cpu())},
-            tested=test.units,
+            tested=test.num_units,
         )
         for test in tests
     )
@@ -788,8 +788,8 @@ def build_case(
     training = ShadowTraining(
         rows=own, method=method, network=plan.build_network(), classes=classes
     )
-    at, whose = units_in(rows)
-    steps = planned(method, rows.units if method.HAS_PUBLIC else rows.units // 2)
+    at, whose = list_unit_rows(rows)
+    steps = make_training_plan(method, rows.num_units if method.HAS_PUBLIC else rows.num_units // 2)
     allowed = None
     if steps.noise_multiplier > 0:
         allowed = membership.bound_hits(steps.event(), epsilon=epsilon, delta=method.delta)
@@ -797,7 +797,7 @@ def build_case(
         targets=rows.targets.cpu().numpy()[at],
         whose=whose,
         learn=training,
-        overfit=training.overfitted(),
+        overfit=training.make_overfitting(),
         allowed=allowed,
     )
 
@@ -811,18 +811,18 @@ def measure_members(run: Run, data: Collection[Any]) -> tuple[membership.Members
     jobs = 1 if plan.device == "cuda" else plan.jobs
     attack = Membership(shadows=plan.membership, jobs=jobs)
     found: list[membership.MembersFound] = []
-    leaky: Callable[[], Shadows] | None = None  # one ceiling for all arms
+    leaky: Callable[[], ShadowModels] | None = None  # one ceiling for all arms
     for name in (DP, MASK_DP):
         for epsilon in membership.choose_columns(plan.epsilons or ()):
             case = build_case(plan, name, epsilon, rows, len(data.activities))
-            leaky = leaky or cache(partial(attack.leaky, case, told=run.progress))
+            leaky = leaky or cache(partial(attack.train_leaky_models, case, told=run.progress))
             attacked = membership.AttackedRow(
                 name=name,
                 epsilon=None if epsilon == math.inf else epsilon,
                 protected=ARMS[name].protects,
                 case=case,
                 test=partial(_test_head, case.learn, test),
-                tested=test.units,
+                tested=test.num_units,
             )
             work = partial(
                 membership.attack_row, attacked, attack=attack, leaky=leaky, progress=run.progress
@@ -1043,7 +1043,7 @@ def write_page(found: MaskDpFound) -> Page:
             "cells": [cell.to_json() for cell in found.cells],
             "comparisons": list_comparisons(found),
             "sentences": sentences,
-            "members": [_json.encode(one) for one in found.members],
+            "members": [_json.encode_noun(one) for one in found.members],
         },
         plots=draw_plots(found),
     )
@@ -1098,7 +1098,7 @@ def list_proved(found: MaskDpFound, panel: Mapping[str, Any]) -> list[list[str]]
         for epsilon in found.epsilons:
             cells = found.cells.find_all(epsilon=epsilon, **panel)
             proved = [c.proved[relation] for c in cells if c.method in methods and c.proved]
-            ends = [shown(end(proved), 3) for end in (min, max)] if proved else ["-"]
+            ends = [format_rounded_up(end(proved), 3) for end in (min, max)] if proved else ["-"]
             words.append(" to ".join(dict.fromkeys(ends)))
         rows.append([name, "", *words])
     return rows
@@ -1123,7 +1123,7 @@ def draw_plots(found: MaskDpFound) -> dict[str, str]:
 def draw_top_1(found: MaskDpFound, relation: str) -> str:
     """Per cent right against epsilon; what has no noise as faint levels."""
     finite = [epsilon for epsilon in found.epsilons if epsilon < math.inf]
-    lines: list[plots.Line] = []
+    lines: list[plots.PlotLine] = []
     for number, panel in enumerate(found.list_panels(relation=relation)):
         end = f", {name_place(panel)}" if name_place(panel) else ""
         curves = make_curves(
@@ -1138,8 +1138,8 @@ def draw_top_1(found: MaskDpFound, relation: str) -> str:
             cell = found.cells.find(method=method, epsilon=epsilon, **panel)
             if cell is not None and finite:
                 x, y = np.log10([finite[0], finite[-1]]), np.full(2, 100 * cell.runs.mean)
-                lines.append(plots.Line(name=name + end, x=x, y=y, is_faint=True, colour=first))
-    axes = plots.Axes(
+                lines.append(plots.PlotLine(name=name + end, x=x, y=y, is_faint=True, colour=first))
+    axes = plots.PlotAxes(
         title=f"Top-1 against epsilon, {found.settings.private} private",
         x_label=f"epsilon ({relation}) as a power of ten: 0 is epsilon 1",
         y_label="per cent right",
@@ -1164,7 +1164,7 @@ def draw_classes(found: MaskDpFound, relation: str, *, epsilon: float = 1.0) -> 
         if (cell := found.cells.find(method=method, epsilon=at, **panel))
     ]
     end = f", {name_place(panel)}" if name_place(panel) else ""
-    axes = plots.Axes(
+    axes = plots.PlotAxes(
         title=f"Each class, {found.settings.private} private{end}",
         x_label="",
         y_label="per cent right",

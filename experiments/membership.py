@@ -17,12 +17,12 @@ from masquerade import _formatting, _json
 from masquerade.accounting.power import false_negative_rate
 from masquerade.attacks.attack import ModelCase
 from masquerade.attacks.membership import Membership
-from masquerade.attacks.membership_scores import RATES, Shadows
+from masquerade.attacks.membership_scores import FALSE_ALARM_RATES, ShadowModels
 from masquerade.events import DpEvent
 from masquerade.guarantee import Relation
 from masquerade.report import plots
-from masquerade.scores import Success
-from masquerade.tradeoff import power
+from masquerade.scores import MeasuredRate
+from masquerade.tradeoff import compute_max_power
 
 _MAIN = "LiRA, with and without"
 _TESTED = 4  # attacked models that are trained once more, to test them
@@ -39,9 +39,9 @@ class MembersFound:
     epsilon: float | None  # that was asked for; None without noise
     attacker: str  # by what they know
     # hits at each rate of false alarms, and the area under the curve
-    published: tuple[Success, ...]
-    ceiling: tuple[Success, ...]  # the same of a model that was overfitted to few
-    floor: tuple[Success, ...]  # the same of models that never saw whom they are asked for
+    published: tuple[MeasuredRate, ...]
+    ceiling: tuple[MeasuredRate, ...]  # the same of a model that was overfitted to few
+    floor: tuple[MeasuredRate, ...]  # the same of models that never saw whom they are asked for
     allowed: tuple[float, ...]  # hits that the guarantee allows at each rate; empty without one
     alarms: tuple[float, ...]  # of the curve
     hits: tuple[float, ...]  # of the curve
@@ -79,7 +79,9 @@ def bound_hits(
 
     def most(rate: float) -> float:
         missed = false_negative_rate(rate, event, relation=relation)
-        return min(1 - missed, power(rate, epsilon=epsilon, delta=delta, is_gaussian=False))
+        return min(
+            1 - missed, compute_max_power(rate, epsilon=epsilon, delta=delta, is_gaussian=False)
+        )
 
     return most
 
@@ -98,16 +100,16 @@ class AttackedRow:
 
     def top_1(self, attack: Membership) -> tuple[float, ...]:
         """Of a few models, each of the same units as one that is attacked."""
-        some = attack.halves(self.case)[:_TESTED]
+        some = attack.sample_shadow_halves(self.case)[:_TESTED]
         calls = (partial(self.test, members, number) for number, members in enumerate(some))
-        return tuple(run_parallel(calls, jobs=attack.processes))
+        return tuple(run_parallel(calls, jobs=attack.num_processes))
 
 
 def attack_row(
     attacked: AttackedRow,
     *,
     attack: Membership,
-    leaky: Callable[[], Shadows] | None = None,
+    leaky: Callable[[], ShadowModels] | None = None,
     progress: Progress = hide_progress,
 ) -> list[dict[str, Any]]:
     """Every attacker against a way of training, as JSON for a journal.
@@ -115,10 +117,14 @@ def attack_row(
     ``leaky`` gives the ceiling's models where several rows share them.
     """
     case, found = attacked.case, []
-    top_1, allowed, bound = attacked.top_1(attack), _bound_at(case, RATES), _bound_at(case, _LEVELS)
-    for tried in attack.tried(case, told=progress, leaky=leaky and leaky()):
-        concluded = attack.concluded(case, tried)
-        alarms, hits = tried.published.curve()
+    top_1, allowed, bound = (
+        attacked.top_1(attack),
+        _bound_at(case, FALSE_ALARM_RATES),
+        _bound_at(case, _LEVELS),
+    )
+    for tried in attack.guess_members(case, told=progress, leaky=leaky and leaky()):
+        concluded = attack.summarise_guesses(case, tried)
+        alarms, hits = tried.published.compute_curve()
         one = MembersFound(
             row=attacked.name,
             epsilon=attacked.epsilon,
@@ -135,7 +141,7 @@ def attack_row(
             top_1=top_1,
             tested=attacked.tested,
         )
-        found.append(_json.encode(one))
+        found.append(_json.encode_noun(one))
     return found
 
 
@@ -145,7 +151,7 @@ def _bound_at(case: ModelCase, rates: Sequence[float] | np.ndarray) -> tuple[flo
 
 def read_found(held: Sequence[dict[str, Any]]) -> list[MembersFound]:
     """From a journal."""
-    return [_json.decode(MembersFound, one) for one in held]
+    return [_json.decode_noun(MembersFound, one) for one in held]
 
 
 def choose_columns(epsilons: Sequence[float]) -> list[float]:
@@ -213,10 +219,10 @@ def _write_table(found: Sequence[MembersFound]) -> str:
 
 def _round_up(epsilon: float) -> str:
     """Three digits, never less than it is."""
-    return _formatting.shown(epsilon, 3)
+    return _formatting.format_rounded_up(epsilon, 3)
 
 
-def _format_span(figure: Success) -> str:
+def _format_span(figure: MeasuredRate) -> str:
     value, low, high = (100 * each for each in (figure.value, figure.low, figure.high))
     return f"{value:.1f} ({low:.1f} to {high:.1f})"
 
@@ -230,17 +236,17 @@ def _write_refuted(found: Sequence[MembersFound]) -> str:
 
 def draw_curves(found: Sequence[MembersFound]) -> str:
     """The curves of LiRA on logarithmic axes, each beside what its guarantee allows."""
-    lines = [plots.Line(name="guessing", x=_LEVELS[[0, -1]], y=_LEVELS[[0, -1]], is_faint=True)]
+    lines = [plots.PlotLine(name="guessing", x=_LEVELS[[0, -1]], y=_LEVELS[[0, -1]], is_faint=True)]
     for colour, one in enumerate(_pick_main(found)):
         x, y = np.array(one.alarms), np.array(one.hits)
         shown = x >= _LEVELS[0]  # below, a handful of guesses decide
-        lines.append(plots.Line(name=one.named, x=x[shown], y=y[shown], colour=colour))
+        lines.append(plots.PlotLine(name=one.named, x=x[shown], y=y[shown], colour=colour))
         if one.bound:
             most = np.array(one.bound)
             lines.append(
-                plots.Line(name="   allowed", x=_LEVELS, y=most, colour=colour, is_faint=True)
+                plots.PlotLine(name="   allowed", x=_LEVELS, y=most, colour=colour, is_faint=True)
             )
-    axes = plots.Axes(
+    axes = plots.PlotAxes(
         title="Who was learned from, by LiRA, and what epsilon allows",
         x_label="false alarms",
         y_label="found",
@@ -259,7 +265,7 @@ def draw_frontier(
         this: the row and the epsilon of one to mark.
     """
     dots = [
-        plots.Dot(
+        plots.FrontierDot(
             name=one.named,
             given_away=100 * one.published[0].value,
             low=100 * one.published[0].low,
@@ -271,7 +277,7 @@ def draw_frontier(
         )
         for one in _pick_main(found)
     ]
-    axes = plots.Axes(
+    axes = plots.PlotAxes(
         title="What is kept against who is found",
         x_label="found by LiRA at 1 % false alarms, % (less is better; 1 is guessing)",
         y_label="Top-1 of the attacked, %",

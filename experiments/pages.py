@@ -15,7 +15,7 @@ from experiments.claims import spread_of
 from experiments.engine import Journal, name_machine, write_command
 from masquerade.io import atomic
 from masquerade.report import plots
-from masquerade.result import Answer
+from masquerade.result import CommandResult
 
 
 def write_table(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -41,20 +41,20 @@ def fill_row(cells: Sequence[Any], show: Callable[[Any], Any]) -> list[str]:
     return ["-" if cell is None else str(show(cell)) for cell in cells]
 
 
-def make_curves(points: Iterable[tuple[str, float, float]]) -> list[plots.Line]:
+def make_curves(points: Iterable[tuple[str, float, float]]) -> list[plots.PlotLine]:
     """Lines of a plot from points with the name of their line, each from left to right."""
     named: dict[str, list[tuple[float, float]]] = {}
     for name, x, y in points:
         named.setdefault(name, []).append((x, y))
     return [
-        plots.Line(name=name, x=xy[:, 0], y=xy[:, 1])
+        plots.PlotLine(name=name, x=xy[:, 0], y=xy[:, 1])
         for name, xy in ((name, np.array(sorted(some))) for name, some in named.items())
     ]
 
 
-def make_bars(name: str, groups: Sequence[Sequence[float]]) -> plots.Bars:
+def make_bars(name: str, groups: Sequence[Sequence[float]]) -> plots.BarSeries:
     """Bars in per cent, a whisker where there are several runs."""
-    return plots.Bars(
+    return plots.BarSeries(
         name=name,
         values=np.array([100 * np.mean(shares) for shares in groups]),
         spreads=np.array([100 * spread_of(shares) for shares in groups]),
@@ -70,7 +70,7 @@ class Page:
     data: Mapping[str, Any]  # the same as plain values
     plots: Mapping[str, str]  # SVG texts by name
 
-    def publish(self, settings: Any, data: Any, journal: Journal) -> Answer:
+    def publish(self, settings: Any, data: Any, journal: Journal) -> CommandResult:
         """Write it into the settings' folder, and on the page of the docs; end the journal.
 
         The folder gets ``results.json``, ``table.md`` and the plots.
@@ -89,7 +89,7 @@ class Page:
             self._append_section(page, origin)
             lines.append(f"Added a section to {page}.")
         journal.remove()
-        return Answer(data=dict(self.data), lines=lines)
+        return CommandResult(data=dict(self.data), lines=lines)
 
     def _append_section(self, page: Path, origin: str) -> None:
         """Add a section to a page of the docs, with its plots in a folder of the page's name."""

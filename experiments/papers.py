@@ -10,7 +10,7 @@ from experiments.engine import Task, show_progress
 from experiments.pages import write_list, write_table
 from masquerade.accounting.verdict import VERDICT_COLUMNS, Verdict, judge_papers
 from masquerade.io import atomic
-from masquerade.result import Answer
+from masquerade.result import CommandResult
 
 
 def write_page(verdicts: Sequence[Verdict]) -> str:
@@ -34,12 +34,12 @@ class PapersSettings:
 
     out: Path = Path("docs/papers.md")  # where the page goes
 
-    def run(self) -> Answer:
+    def run(self) -> CommandResult:
         """Write the page."""
         with show_progress() as progress:
             verdicts = judge_papers(progress)
         atomic.write_whole(self.out, write_page(verdicts).encode())
-        return Answer(data={"page": str(self.out)}, lines=[f"Wrote {self.out}."])
+        return CommandResult(data={"page": str(self.out)}, lines=[f"Wrote {self.out}."])
 
 
 EXPERIMENT = Task(settings=PapersSettings)

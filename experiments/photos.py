@@ -20,15 +20,15 @@ import numpy as np
 
 from experiments.engine import Progress, hide_progress, run_parallel
 from masquerade import joints
-from masquerade._optional import require
-from masquerade.attacks.rates import bootstrap, hits
+from masquerade._optional import require_extra
+from masquerade.attacks.rates import bootstrap_figure, compute_hits
 from masquerade.collection import Collection, Medium
 from masquerade.datasets.stage import Stage
 from masquerade.errors import BadInput
 from masquerade.networks import picture_crops
 from masquerade.recordings import Photo
-from masquerade.scores import Success
-from masquerade.training.rows import photo_of, taught
+from masquerade.scores import MeasuredRate
+from masquerade.training.rows import make_training_pair, photo_of
 from masquerade.training.units import pixels_sha256
 from masquerade.training.views import Psi
 
@@ -84,7 +84,7 @@ class PoseAlbums:
 def size_stage(stage: Stage) -> Stage:
     """Stage as the small network wants it, unless sizes were given; joints are MPII's."""
     missing = {name: value for name, value in _WORLD.items() if getattr(stage, name) is None}
-    return replace(stage.of_kind(Medium.PHOTOS), **missing, joints="mpii")
+    return replace(stage.select_kind(Medium.PHOTOS), **missing, joints="mpii")
 
 
 def keep_albums(folder: Path, data: Collection[Any], **asked: Any) -> PoseAlbums:
@@ -128,7 +128,7 @@ def read_albums(
         device: where Stage draws them.
         progress: how far it is.
     """
-    photos = data.of_kind(Medium.PHOTOS)
+    photos = data.select_kind(Medium.PHOTOS)
     first, other = (
         next((n for n in some if n in photos.parts), None) for some in (_TAUGHT, _TESTED)
     )
@@ -139,11 +139,11 @@ def read_albums(
             f"{data.ABOUT.title}; choose another data set, or give a manifest a column split."
         )
     if not isinstance(photos, Stage):
-        _check_measurable(photos.part(other))
-    private = _read_album(photos.part(first), most, device, progress)
-    exam = _read_album(photos.part(other), tested, device, progress)
+        _check_measurable(photos.select_part(other))
+    private = _read_album(photos.select_part(first), most, device, progress)
+    exam = _read_album(photos.select_part(other), tested, device, progress)
     if "public" in photos.parts:
-        aside = _read_album(photos.part("public"), public, device, progress)
+        aside = _read_album(photos.select_part("public"), public, device, progress)
         return PoseAlbums(private=private, public=aside, tested=exam)
     known = set(private.prints[:public])
     is_public = np.array([one in known for one in private.prints])
@@ -164,8 +164,8 @@ def read_first(
     data: Collection[Any], count: int, *, progress: Progress = hide_progress
 ) -> PersonAlbum:
     """The first photos to learn from, by themselves."""
-    photos = data.of_kind(Medium.PHOTOS)
-    part = photos.part(next(name for name in _TAUGHT if name in photos.parts))
+    photos = data.select_kind(Medium.PHOTOS)
+    part = photos.select_part(next(name for name in _TAUGHT if name in photos.parts))
     return _read_album(part, count, "cpu", progress)
 
 
@@ -195,7 +195,7 @@ def _read_album(
     found: list[tuple[Any, ...]] = []
     some = _read_each(photos, range(count))
     if isinstance(photos, Stage):
-        some = photos.photographed(count, device=device)
+        some = photos.make_photos(count, device=device)
     for photo in some:
         found.append(_cut_person(photo, len(names)))
         progress("reading", len(found), count)
@@ -220,8 +220,15 @@ def _cut_person(photo: Photo, count: int) -> tuple[Any, ...]:
     """A crop, its targets, joints and head in the photo, its region, a fingerprint, and who."""
     places = np.full((count, 2), np.nan) if photo.joints is None else photo.joints
     head_px = np.nan if photo.head_px is None else photo.head_px
-    region = picture_crops.region_of(photo.image, photo.box)
-    return *taught(photo, count), places, head_px, region, pixels_sha256(photo), photo.subject
+    region = picture_crops.find_crop_region(photo.image, photo.box)
+    return (
+        *make_training_pair(photo, count),
+        places,
+        head_px,
+        region,
+        pixels_sha256(photo),
+        photo.subject,
+    )
 
 
 # --- public pictures, and what of a person can still be read from them
@@ -251,7 +258,7 @@ def list_attackers() -> Mapping[str, Attacker]:
 
 def name_people(
     album: PersonAlbum, psi: Psi | None, *, attackers: Mapping[str, Attacker]
-) -> Success:
+) -> MeasuredRate:
     """How often the nearest person is the right one, by the attacker who does best.
 
     Args:
@@ -265,7 +272,7 @@ def name_people(
     places = [album.targets[number] for number in numbers]
     whose = np.array([album.subjects[number] for number in numbers])
     masks = [_draw_mask(place, album.names, seen.shape[1:3]) for place in places]
-    found: list[Success] = []
+    found: list[MeasuredRate] = []
     for look in attackers.values():
         rows = np.array(
             [
@@ -277,7 +284,9 @@ def name_people(
     return max(found, key=lambda one: one.value)
 
 
-def _match_people(known: np.ndarray, asked: np.ndarray, whose: np.ndarray, *, seed: int) -> Success:
+def _match_people(
+    known: np.ndarray, asked: np.ndarray, whose: np.ndarray, *, seed: int
+) -> MeasuredRate:
     """By the nearest of the known photos of each person, in units of how features scatter."""
     scale = known.std(axis=0) + _SMALL
     names, owners = np.unique(whose[: len(known)]), whose[: len(known)]
@@ -285,8 +294,8 @@ def _match_people(known: np.ndarray, asked: np.ndarray, whose: np.ndarray, *, se
     apart = gaps.sum(axis=2)
     nearest = np.stack([apart[:, owners == name].min(axis=1) for name in names], axis=1)
     right = np.searchsorted(names, whose[len(known) :])
-    is_right = hits(nearest, right, among=1)
-    return bootstrap(
+    is_right = compute_hits(nearest, right, among=1)
+    return bootstrap_figure(
         "rank-1",
         lambda rows: float(is_right[rows].mean()),
         whose[len(known) :].tolist(),
@@ -311,11 +320,11 @@ def _halve_photos(album: PersonAlbum) -> tuple[np.ndarray, np.ndarray]:
 
 def _draw_mask(target: np.ndarray, names: Sequence[str], size: tuple[int, ...]) -> np.ndarray:
     """(1, H, W): the pixels near a line between two joints; all where there is none."""
-    cv2 = require("cv2", extra="vision")
+    cv2 = require_extra("cv2", extra="vision")
     found = np.zeros(size, np.uint8)
     box = _find_box(target)[0]
     width = max(6, int(_WIDTH * (box[3] - box[1])))
-    for one, two in joints.limbs(names):
+    for one, two in joints.list_limbs(names):
         if target[one, 2] > 0 and target[two, 2] > 0:
             ends = ([round(float(place)) for place in target[joint, :2]] for joint in (one, two))
             cv2.line(found, *ends, 1, width)

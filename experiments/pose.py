@@ -34,20 +34,20 @@ from experiments.engine import (
 from experiments.pages import Page, fill_row, make_curves, write_list, write_table
 from experiments.photos import PoseAlbums
 from masquerade import _check, _json, joints
-from masquerade._formatting import shown
+from masquerade._formatting import format_rounded_up
 from masquerade._torch import Tensor, torch
 from masquerade.collection import Collection
 from masquerade.datasets.stage import Stage
 from masquerade.errors import BadInput
 from masquerade.guarantee import Relation
 from masquerade.networks import picture_crops, tiny_vit_pose
-from masquerade.networks.network import Network, network_class
+from masquerade.networks.network import Network, find_network_class
 from masquerade.noise import Noise
-from masquerade.quality.pose import pckh, shares_right
+from masquerade.quality.pose import compute_pckh, shares_right
 from masquerade.report import plots
-from masquerade.scores import Success
+from masquerade.scores import MeasuredRate
 from masquerade.training import loop
-from masquerade.training.method import Method, planned
+from masquerade.training.method import Method, make_training_plan
 from masquerade.training.methods import (
     DpSgd,
     Featured,
@@ -171,7 +171,7 @@ class WantedPose:
         found = f"{self.method}, {self.strategy}"
         if not ARMS[self.method].is_free:
             found += f", epsilon {self.epsilon:g}, C {self.clip_norm:g}, {self.relation}"
-        return found if self.psi is None else f"{found}, {self.psi.said}"
+        return found if self.psi is None else f"{found}, {self.psi.rule_description}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -287,7 +287,7 @@ class PoseSettings(Settings):
     def build_network(self, strategy: str) -> Network:
         """The network before it is trained, from public weights or random ones."""
         fields = {"from_scratch": True} if strategy == "scratch" else {"weights": self.weights}
-        return network_class(self.settle().network or "")(**fields)
+        return find_network_class(self.settle().network or "")(**fields)
 
 
 # --- what is measured
@@ -346,7 +346,7 @@ class PoseCell:
     def to_json(self) -> dict[str, Any]:
         """JSON has no infinity."""
         asked = None if self.epsilon == math.inf else self.epsilon
-        return dict(_json.encode(self)) | {"epsilon": asked}
+        return dict(_json.encode_noun(self)) | {"epsilon": asked}
 
 
 def encode_shares(shares: np.ndarray) -> str:
@@ -367,7 +367,7 @@ class PoseFound:
     tested: int  # photos
     # how often an attacker names people by what psi shows, by psi in words; by whole photos under
     # no word
-    named: Mapping[str, Success] = field(default_factory=dict)
+    named: Mapping[str, MeasuredRate] = field(default_factory=dict)
 
     @property
     def relations(self) -> list[str]:
@@ -441,7 +441,7 @@ def measure_poses(run: Run) -> PoseFound:
 
     def read(names: Mapping[str, WantedPose]) -> Cells[PoseCell]:
         held = [run.journal.held[name] for name in names if name in run.journal.held]
-        return Cells(_json.decode(PoseCell, one) for one in held)
+        return Cells(_json.decode_noun(PoseCell, one) for one in held)
 
     cells, frontier = read(wanted), read(coarse)
     if not cells:
@@ -482,11 +482,13 @@ def measure_missing(run: Run, wanted: Mapping[str, WantedPose]) -> None:
         run.progress("training", number + 1, len(missing))
 
 
-def measure_named(run: Run) -> dict[str, Success]:
+def measure_named(run: Run) -> dict[str, MeasuredRate]:
     """How often an attacker names people by whole photos, and by psi of each size of blocks."""
     plan = run.settings
     known: dict[str, Psi | None] = {"": None}
-    known |= {psi.said: psi for psi in (pool_blocks(plan, block) for block in plan.blocks)}
+    known |= {
+        psi.rule_description: psi for psi in (pool_blocks(plan, block) for block in plan.blocks)
+    }
     names = {f"named by {said or 'whole photos'}": said for said in known}
     missing = run.find_missing(names)
     if missing:
@@ -494,7 +496,10 @@ def measure_named(run: Run) -> dict[str, Success]:
         name_people = partial(photos.name_people, album, attackers=photos.list_attackers())
         tasks = {name: partial(name_people, known[names[name]]) for name in missing}
         run.measure_cells("naming people", tasks, jobs=1)
-    return {said: _json.decode(Success, run.journal.held[name]) for name, said in names.items()}
+    return {
+        said: _json.decode_noun(MeasuredRate, run.journal.held[name])
+        for name, said in names.items()
+    }
 
 
 def describe_data(data: Collection[Any]) -> str:
@@ -535,7 +540,9 @@ def train_cells(
         return
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "photos"
-        rules = {psi.said: psi for each in wanted if (psi := find_psi(*each)) is not None}
+        rules = {
+            psi.rule_description: psi for each in wanted if (psi := find_psi(*each)) is not None
+        }
         crops = albums.private.crops
         public = {said: photos.make_public(crops, psi, jobs=jobs) for said, psi in rules.items()}
         joblib.dump((albums, public), path)
@@ -546,7 +553,7 @@ def train_cells(
 def find_psi(plan: PoseSettings, one: WantedPose) -> Psi | None:
     """The rule of the public pictures that a cell learns from."""
     method = None if one.method in (ALONE, PHOTOS_ONLY) else plan.build_method(one)
-    return method.made_public() if isinstance(method, Featured) else None
+    return method.make_psi() if isinstance(method, Featured) else None
 
 
 def _train_cell(path: Path, cell_plan: PlannedCell) -> PoseCell:
@@ -589,28 +596,30 @@ class PoseTrainer:
         rows = self._choose_rows(one, method, psi)
         if one.method == PHOTOS_ONLY:  # as many steps as the others have
             count = method.epochs * len(self._albums.private) / method.batch
-            method = replace(method, epochs=count * min(1.0, method.batch / rows.units))
-        steps, tests = planned(method, rows.units), []
+            method = replace(method, epochs=count * min(1.0, method.batch / rows.num_units))
+        steps, tests = make_training_plan(method, rows.num_units), []
         for seed in range(plan.seeds or 1):
             tail = self._train_tail(one, rows, replace(method, public_seed=seed), steps)
             tests.append(self._test_tail(tail, self._rows))
         relations = (Relation.ZERO_OUT, Relation.REPLACE_ONE) if steps.noise_multiplier > 0 else ()
         return replace(
             self._write_cell(one, tests),
-            proved={relation.value: steps.epsilon(relation) for relation in relations},
+            proved={relation.value: steps.compute_epsilon(relation) for relation in relations},
             noise_multiplier=steps.noise_multiplier,
             steps=steps.steps,
-            psi="" if psi is None else psi.said,
+            psi="" if psi is None else psi.rule_description,
         )
 
     def _train_tail(self, one: WantedPose, rows: Rows, method: Method, steps: Any) -> Any:
         """One run; where a shared device has too little memory, again in smaller pieces."""
-        physical = min(self._plan.physical or _PHYSICAL[self._plan.device], rows.units)
+        physical = min(self._plan.physical or _PHYSICAL[self._plan.device], rows.num_units)
         while True:
             _, tail = self._split_network(one, method.part, seed=method.public_seed)
             try:
                 ways: Any = {"noise": Noise(), "work": loop.Workload(physical=physical)}
-                loop.run(tail, rows, method, steps, progress=lambda done, total: None, **ways)
+                loop.run_training(
+                    tail, rows, method, steps, progress=lambda done, total: None, **ways
+                )
             except torch.cuda.OutOfMemoryError:
                 if physical <= _LEAST:
                     raise
@@ -676,7 +685,7 @@ class PoseTrainer:
             "exam": lambda: self._albums.tested.crops,
             "turned": lambda: self._albums.tested.crops[:, :, ::-1],
         }
-        stays, name = tuple(made), "psi" if psi is None else psi.said
+        stays, name = tuple(made), "psi" if psi is None else psi.rule_description
         if psi is not None:
             made[name] = lambda: self._make_public(psi)
         missing = [each for each in made if each not in self._rows]
@@ -687,15 +696,15 @@ class PoseTrainer:
         return self._rows | ({"psi": self._rows[name]} if psi is not None else {})
 
     def _make_public(self, psi: Psi) -> np.ndarray:
-        if psi.said in self._public:
-            return self._public[psi.said]
+        if psi.rule_description in self._public:
+            return self._public[psi.rule_description]
         return photos.make_public(self._albums.private.crops, psi, jobs=self._plan.processes)
 
     def _run_trunk(self, trunk: Any, crops: np.ndarray) -> Tensor:
         """What the trunk makes of crops, some at a time."""
         step = _TOGETHER[self._plan.device]
         starts = range(0, len(crops), step)
-        inputs = (picture_crops.as_inputs(np.array(crops[s : s + step])) for s in starts)
+        inputs = (picture_crops.make_crop_inputs(np.array(crops[s : s + step])) for s in starts)
         with torch.no_grad():
             return torch.cat([trunk(some.to(self._plan.device)) for some in inputs])
 
@@ -708,13 +717,15 @@ class PoseTrainer:
                 torch.cat([tail(some) for some in seen[view].split(step)])
                 for view in ("exam", "turned")
             )
-        said = tiny_vit_pose.both_ways(
-            straight, tiny_vit_pose.unmirrored(turned, joints.mirrored(exam.names))
+        said = tiny_vit_pose.average_answers(
+            straight, tiny_vit_pose.unmirror_logits(turned, joints.find_mirror_order(exam.names))
         )
-        places = tiny_vit_pose.decoded(said, smoothing=tail.head.smoothing).joints.cpu().numpy()
-        found = np.stack([r.back(p) for r, p in zip(exam.regions, places, strict=True)])
+        places = (
+            tiny_vit_pose.decode_joints(said, smoothing=tail.head.smoothing).joints.cpu().numpy()
+        )
+        found = np.stack([r.map_back(p) for r, p in zip(exam.regions, places, strict=True)])
         half, tenth = (
-            pckh(found, exam.joints, exam.head_px, names=exam.names, share=share).mean / 100
+            compute_pckh(found, exam.joints, exam.head_px, names=exam.names, share=share).mean / 100
             for share in _SHARES
         )
         each = shares_right(found, exam.joints, exam.head_px, names=exam.names)
@@ -768,7 +779,7 @@ def write_page(found: PoseFound) -> Page:
         title=f"Poses, {plan.network}, setting {plan.setting}{coarse}",
         text=write_text(found, sentences),
         data={
-            "setting": _json.encode(setting),
+            "setting": _json.encode_noun(setting),
             "left_open": list(plan.left_open),
             "about": found.about,
             "units": found.taught,
@@ -827,7 +838,7 @@ def write_rows(found: PoseFound, strategy: str, relation: str) -> str:
     other = "zero_out" if relation == "replace_one" else "replace_one"
     # all methods have one noise
     some = [next(filter(None, cells), None) for cells in zip(*best.values(), strict=True)]
-    words = fill_row(some, lambda cell: shown(cell.proved[other]))
+    words = fill_row(some, lambda cell: format_rounded_up(cell.proved[other]))
     rows.append([f"epsilon of the same runs under {other}", "", *words])
     heading = ["method", "what is protected", *(f"{e:g}" for e in found.epsilons)]
     return write_table(heading, rows)
@@ -863,7 +874,7 @@ def draw_plots(found: PoseFound) -> dict[str, str]:
     return drawn | ({"pose_coarse": draw_coarse(found)} if found.coarse else {})
 
 
-def draw_lines(found: PoseFound, *, strategy: str, **known: Any) -> list[plots.Line]:
+def draw_lines(found: PoseFound, *, strategy: str, **known: Any) -> list[plots.PlotLine]:
     """PCKh over epsilon; what has no noise as faint levels."""
     lines = make_curves(
         (cell.method, cell.epsilon, 100 * cell.runs.mean)
@@ -875,7 +886,7 @@ def draw_lines(found: PoseFound, *, strategy: str, **known: Any) -> list[plots.L
         cell = found.cells.find(method=name, strategy=strategy)
         if cell is not None:
             level = np.full(2, 100 * cell.runs.mean)
-            lines.append(plots.Line(name=name, x=ends, y=level, is_faint=True))
+            lines.append(plots.PlotLine(name=name, x=ends, y=level, is_faint=True))
     return lines
 
 
@@ -893,7 +904,7 @@ def draw_coarse(found: PoseFound) -> str:
         # the size of psi's blocks alone
         size = cell.psi.partition("means of ")[2].partition(" pixels")[0] or cell.psi
         dots.append(
-            plots.Dot(
+            plots.FrontierDot(
                 name=f"{cell.method}, {size}",
                 given_away=100 * one.value,
                 low=100 * one.low,
@@ -908,8 +919,8 @@ def draw_coarse(found: PoseFound) -> str:
     return plots.draw_frontier(dots, axes)
 
 
-def _make_axes(title: str, x_label: str) -> plots.Axes:
-    return plots.Axes(title=title, x_label=x_label, y_label="PCKh@0.5, per cent")
+def _make_axes(title: str, x_label: str) -> plots.PlotAxes:
+    return plots.PlotAxes(title=title, x_label=x_label, y_label="PCKh@0.5, per cent")
 
 
 EXPERIMENT = Experiment(settings=PoseSettings, measure=measure_poses, write_page=write_page)

@@ -18,8 +18,8 @@ from experiments.pages import Page, make_bars, make_curves, write_list, write_ta
 from experiments.ppedcrf_attackers import Activities, Attackers, Oracle, PlaceCell
 from experiments.ppedcrf_films import GLOBAL, OURS, Taken, Variant
 from masquerade import _check, _json
-from masquerade.attacks.place_matching import Looking
-from masquerade.attacks.rates import bootstrap
+from masquerade.attacks.place_matching import ViewSettings
+from masquerade.attacks.rates import bootstrap_figure
 from masquerade.collection import Collection
 from masquerade.datasets.stage import Stage
 from masquerade.io import devices
@@ -206,7 +206,7 @@ def measure_tables(run: Run) -> PlaceFound:
     )
     names = dict.fromkeys((*plan.networks, *plan.taught))
     networks = {name: PlaceFeatures(backbone=name) for name in names}
-    with devices.on(plan.device):
+    with devices.use_device(plan.device):
         anchor = PlaceFeatures(backbone=plan.anchor)
         scenes = films.pair_places(data, wanted, anchor.embed, run.progress)
         sizes = tuple(sorted({min(size, len(scenes.gallery)) for size in plan.galleries}))
@@ -218,7 +218,7 @@ def measure_tables(run: Run) -> PlaceFound:
 def measure_attacks(run: Run, known: Attackers) -> PlaceFound:
     """Every cell, noted as it is measured."""
     plan, journal = run.settings, run.journal
-    facts = _json.decode(MapSummary, journal.measure_once("maps", partial(sum_maps, known)))
+    facts = _json.decode_noun(MapSummary, journal.measure_once("maps", partial(sum_maps, known)))
     strong = find_strengths(run, known)
     tables = {name_sigma(sigma): list_rows(plan, sigma, facts) for sigma in plan.sigmas}
     tables["support"] = [*films.BLURS, *films.MOSAICS]
@@ -302,7 +302,7 @@ def measure_cells(
         return known.attack_taken(row, seed, made, choose_lookers(run.settings, table, row))
 
     held = run.measure_cells("tables", tasks, jobs=run.settings.jobs, finish=attack)
-    found = {name: _json.decode(PlaceCell, each) for name, each in held.items()}
+    found = {name: _json.decode_noun(PlaceCell, each) for name, each in held.items()}
     return {
         table: Cells(found[name] for name, (own, _, _) in wanted.items() if own == table)
         for table in tables
@@ -316,14 +316,14 @@ def choose_lookers(plan: PpedcrfSettings, table: str, row: Variant) -> Sequence[
     return () if is_table_5 or is_table_6 else plan.networks[:1]
 
 
-def list_ways(plan: PpedcrfSettings) -> dict[str, Looking]:
+def list_ways(plan: PpedcrfSettings) -> dict[str, ViewSettings]:
     """What attackers do who have learned nothing."""
-    ways = {NAIVE: Looking()}
+    ways = {NAIVE: ViewSettings()}
     for count in plan.averaged:
-        ways[f"mean of {count} frames"] = Looking(frames=count, motion="still")
-    ways["denoised"] = Looking(denoise=True)
+        ways[f"mean of {count} frames"] = ViewSettings(frames=count, motion="still")
+    ways["denoised"] = ViewSettings(denoise=True)
     most = max(plan.averaged, default=1)
-    ways[f"mean of {most}, denoised"] = Looking(frames=most, motion="still", denoise=True)
+    ways[f"mean of {most}, denoised"] = ViewSettings(frames=most, motion="still", denoise=True)
     return ways
 
 
@@ -386,7 +386,7 @@ def measure_oracles(run: Run, known: Attackers) -> Iterator[Oracle]:
             f"own gradients, {network}, {psnr:g} dB",
             partial(attackers.measure_oracle, known, network, psnr, plan.seeds, size),
         )
-        yield _json.decode(Oracle, held)
+        yield _json.decode_noun(Oracle, held)
 
 
 def measure_activities(run: Run, strong: Strong) -> Activities | None:
@@ -398,7 +398,7 @@ def measure_activities(run: Run, strong: Strong) -> Activities | None:
     held = run.journal.measure_once(
         "activities", partial(attackers.name_activities, plan, rows, psnr)
     )
-    return None if held is None else _json.decode(Activities, held)
+    return None if held is None else _json.decode_noun(Activities, held)
 
 
 # --- what is said of the cells: what PPEDCRF set out to do, and how far it came
@@ -424,7 +424,7 @@ def divide_shares(found: PlaceFound, table: str, other: str) -> tuple[float, flo
         below = float(theirs[rows].mean())
         return float(ours[rows].mean()) / below if below else np.nan
 
-    one = bootstrap("ratio", divide, range(len(ours)), of="places", seed=0)
+    one = bootstrap_figure("ratio", divide, range(len(ours)), of="places", seed=0)
     return one.value, one.low, one.high
 
 
@@ -715,9 +715,9 @@ def draw_galleries(found: PlaceFound) -> str:
         after = [100 * np.mean([cell.top(name, size) for cell in cells]) for size in found.sizes]
         for what, values in ((name, after), (RAW, raw)):
             y, is_faint = np.array(values), what == RAW
-            lines.append(plots.Line(name=what, x=sizes, y=y, is_faint=is_faint, colour=number))
+            lines.append(plots.PlotLine(name=what, x=sizes, y=y, is_faint=is_faint, colour=number))
     title = f"Top-1 by size of gallery, {name_sigma(plan.sigmas[0])}"
-    axes = plots.Axes(title=title, x_label="pictures", y_label="Top-1, %")
+    axes = plots.PlotAxes(title=title, x_label="pictures", y_label="Top-1, %")
     return plots.draw_lines(lines, axes)
 
 
@@ -732,7 +732,7 @@ def draw_frontier(found: PlaceFound) -> str:
                 told = float(np.mean(found.list_shares(cells, found.settings.networks)))
                 points.append((name, left, 100 * told))
     title = f"Top-1 among {found.gallery} places, networks not met in training"
-    axes = plots.Axes(title=title, x_label="PSNR, dB", y_label="Top-1, %")
+    axes = plots.PlotAxes(title=title, x_label="PSNR, dB", y_label="Top-1, %")
     return plots.draw_lines(make_curves(points), axes)
 
 
@@ -745,7 +745,7 @@ def draw_networks(found: PlaceFound) -> str:
         cells = found.find_runs(table, variant)
         groups = [[cell.top(name, found.gallery) for cell in cells] for name in names]
         series.append(make_bars(variant, groups))
-    axes = plots.Axes(title=f"Top-1 at {table}", x_label="", y_label="Top-1, %")
+    axes = plots.PlotAxes(title=f"Top-1 at {table}", x_label="", y_label="Top-1, %")
     return plots.draw_bars(series, names, axes, limits=(0.0, 100.0))
 
 
@@ -758,7 +758,7 @@ def draw_support(found: PlaceFound) -> str:
         if np.isfinite(cell.psnr)
     ]
     title = "Blur and mosaic where PPEDCRF puts noise"
-    axes = plots.Axes(title=title, x_label="PSNR, dB", y_label="Top-1, %")
+    axes = plots.PlotAxes(title=title, x_label="PSNR, dB", y_label="Top-1, %")
     return plots.draw_lines(make_curves(points), axes)
 
 
@@ -766,8 +766,8 @@ def write_page(found: PlaceFound) -> Page:
     """What was found, for machines and for people."""
     sentences = list(write_sentences(found, CLAIMS))
     encoded = ("raw", "maps", "adapted", "moved_px", "oracles", "activities")
-    kept = {name: _json.encode(getattr(found, name)) for name in encoded}
-    tables = {name: _json.encode(cells) for name, cells in found.tables.items()}
+    kept = {name: _json.encode_noun(getattr(found, name)) for name in encoded}
+    tables = {name: _json.encode_noun(cells) for name, cells in found.tables.items()}
     return Page(
         title="PPEDCRF: where a film was taken",
         text=write_text(found, sentences),

@@ -12,14 +12,14 @@ import numpy as np
 from experiments import videos
 from experiments.engine import run_parallel, split_data
 from experiments.ppedcrf_films import Scenes, Taken, Variant, release_films, release_some
-from masquerade._optional import require
+from masquerade._optional import require_extra
 from masquerade._torch import Tensor, torch
 from masquerade.attacks.place_matching import PlaceGallery, among_first
 from masquerade.attacks.rates import Discriminants
 from masquerade.datasets.stage import Stage
 from masquerade.errors import MissingExtra
 from masquerade.io import devices
-from masquerade.networks.network import network_class
+from masquerade.networks.network import find_network_class
 from masquerade.noise import Noise
 from masquerade.places import place_maps, place_noise
 from masquerade.recordings import Video
@@ -27,7 +27,7 @@ from masquerade.vision import embedding_cache
 from masquerade.vision.features import PlaceFeatures
 from tools.place_teachers import Teacher, as_pictures, margins, teachers, where_looked
 
-cv2 = require("cv2", extra="vision")
+cv2 = require_extra("cv2", extra="vision")
 
 FIRST = (1, 5, 10)  # places that the attacker may name
 Hits = dict[str, tuple[tuple[float, ...], ...]]  # by size of gallery
@@ -71,7 +71,7 @@ class Attackers:
         return {
             name: np.concatenate(
                 [
-                    embedding_cache.remembered(
+                    embedding_cache.read_or_embed(
                         one[None], fingerprint=eye.fingerprint, make=eye.embed
                     )
                     for one in self.scenes.gallery
@@ -93,7 +93,7 @@ class Attackers:
         for size in self.sizes:
             places = np.arange(size)
             gallery = PlaceGallery(features=held[:size], owner=places)
-            scores = gallery.scores(asked, places)
+            scores = gallery.score_places(asked, places)
             own = np.arange(len(asked))
             columns = [among_first(scores, own, count=count).tolist() for count in FIRST]
             found[str(size)] = tuple(zip(*columns, strict=True))
@@ -127,7 +127,7 @@ class Attackers:
         """
         held, first, second = (self.embed(network, pictures) for pictures in released)
         seen, whose = np.concatenate([first, second]), np.tile(np.arange(len(first)), 2)
-        change = _ADAPTED.learned(seen, whose)
+        change = _ADAPTED.learn_metric(seen, whose)
         few = replace(self, sizes=self._few)
         asked, known = (_scale_rows(change(each)) for each in (self.embed(network, shown), held))
         rows = few._rank_places(asked, known)
@@ -182,7 +182,7 @@ def measure_oracle(
         seeds: runs, where there is chance.
         size: of the gallery.
     """
-    (teacher,) = teachers((network,), devices.chosen()).values()  # type: ignore[arg-type]
+    (teacher,) = teachers((network,), devices.device_name()).values()  # type: ignore[arg-type]
     films = attackers.scenes.queries
     frames = np.stack([film.frames[len(film.frames) // 2] for film in films])
     behind = np.stack([_find_background(film) for film in films])
@@ -215,8 +215,8 @@ def _find_background(film: Video) -> np.ndarray:
 
 def _map_amount(logits: np.ndarray, here: np.ndarray) -> np.ndarray:
     """(H, W): what the mechanism makes of logits, 0 on people."""
-    now = place_maps.Field().refined(2 * logits, None)
-    amount = cv2.resize(place_maps.control(now, 1.0) * now, here.shape[::-1])
+    now = place_maps.DynamicField().refine_map(2 * logits, None)
+    amount = cv2.resize(place_maps.compute_control_penalty(now, 1.0) * now, here.shape[::-1])
     return np.where(here, amount, 0.0).astype(np.float32)
 
 
@@ -226,13 +226,15 @@ def _add_noise(
     made = []
     for number, (frame, amount) in enumerate(zip(frames, amounts, strict=True)):
         noise, size = Noise(seed=1_000 * seed + number), amount.shape
-        grains: place_noise.Grains = (
-            place_noise.Patterned(size, still=0.0, bank=None, noise=noise)
+        grains: place_noise.FilmNoise = (
+            place_noise.PatternedNoise(size, still=0.0, bank=None, noise=noise)
             if shape == "patterns"
-            else place_noise.Scattered(size, still=0.0, grain_px=0.0, noise=noise)
+            else place_noise.ScatteredNoise(size, still=0.0, grain_px=0.0, noise=noise)
         )
         sigma = 255 * 10 ** (-psnr / 20) / float(np.sqrt(np.mean(amount**2)))
-        made.append(place_noise.noised(frame, amount, grains.following(None), sigma))
+        made.append(
+            place_noise.add_place_noise(frame, amount, grains.next_frame_noise(None), sigma)
+        )
     return np.stack(made)
 
 
@@ -276,13 +278,13 @@ def measure_moves(films: Sequence[Video], variant: Variant) -> float | None:
         from masquerade.vision.poses import PoseLandmarks
 
         seer = PoseLandmarks()
-        seer.ready()
+        seer.load_networks()
     except (ImportError, MissingExtra):
         return None
     found = []
     for film, shown in zip(films, release_films(films, variant, 0), strict=True):
         middle = len(shown) // 2
-        before, after = (seer.people(frames[middle]) for frames in (film.frames, shown))
+        before, after = (seer.find_poses(frames[middle]) for frames in (film.frames, shown))
         if not before:
             continue
         if not after:
@@ -336,7 +338,7 @@ def name_activities(plan: Any, rows: Sequence[Variant], psnr: float) -> Activiti
         psnr: dB that they leave in the films of the other tables.
     """
     train, test = split_data(Stage(videos=_EACH * plan.acted))
-    network = network_class("mvit_small")()
+    network = find_network_class("mvit_small")()
     compute = partial(videos.compute_features, network, device=plan.device)
     learned, tested = (min(len(part), plan.acted) for part in (train, test))
     known = compute(train, range(learned))

@@ -18,8 +18,13 @@ import numpy as np
 
 from experiments.engine import Progress
 from masquerade import catalog
-from masquerade._optional import require
-from masquerade.attacks.place_matching import Looking, PlaceGallery, hardest, shown_frames
+from masquerade._optional import require_extra
+from masquerade.attacks.place_matching import (
+    PlaceGallery,
+    ViewSettings,
+    find_hardest_places,
+    list_frames,
+)
 from masquerade.collection import Collection
 from masquerade.datasets.stage import Stage
 from masquerade.errors import BadInput
@@ -28,7 +33,7 @@ from masquerade.quality import picture
 from masquerade.recordings import Video
 from masquerade.report import sheet
 
-cv2 = require("cv2", extra="vision")
+cv2 = require_extra("cv2", extra="vision")
 
 # --- variants
 
@@ -73,7 +78,7 @@ class Variant:
         if self.sigma is not None:
             most = _MOST if self.knob == "sigma" else math.inf
             strength = {self.knob: min(most, self.sigma * (2 if self.doubled else 1))}
-        return type(catalog.example("mechanisms", self.mechanism))(**self.fields, **strength)
+        return type(catalog.make_example("mechanisms", self.mechanism))(**self.fields, **strength)
 
     def release(self, film: Video, seed: int) -> np.ndarray:
         """(T, H, W, 3) uint8."""
@@ -141,13 +146,13 @@ def mask_randomly(share: float) -> Variant:
 
 @cache
 def _make_mapper() -> Any:
-    return type(catalog.example("mechanisms", "ppedcrf"))(people="given", unary="network")
+    return type(catalog.make_example("mechanisms", "ppedcrf"))(people="given", unary="network")
 
 
 def map_frames(film: Video) -> list[Any]:
     """The map of each frame."""
     pairs = zip(film.frames, film.person_mask, strict=True)  # type: ignore[arg-type]
-    return list(_make_mapper()._mapped(pairs, film.frames.shape))
+    return list(_make_mapper()._map_masked_frames(pairs, film.frames.shape))
 
 
 def find_support(film: Video) -> np.ndarray:
@@ -301,15 +306,15 @@ def _sort_place(name: str) -> tuple[str, str]:
 def _show_place(data: Collection[Any], index: int) -> np.ndarray:
     """What a gallery shows of a place: nobody, where that can be had, else the middle frame."""
     if isinstance(data, Stage):
-        return _fit_frame(data.empty(index))
-    frames = shown_frames(data[index])
+        return _fit_frame(data.render_empty_place(index))
+    frames = list_frames(data[index])
     return _fit_frame(frames[len(frames) // 2])
 
 
 def _cut_film(data: Collection[Any], index: int, frames: int) -> Video:
     """The middle of a recording."""
     whole = data[index]
-    shown = shown_frames(whole)
+    shown = list_frames(whole)
     first = max(0, (len(shown) - frames) // 2)
     cut = slice(first, first + frames)
     given = getattr(whole, "person_mask", None)
@@ -347,7 +352,7 @@ def _sort_hardest(
         owner=np.concatenate([np.full(len(rows[name]), n) for n, name in enumerate(order)]),
     )
     rest = len(order) - len(best)
-    return [order[n] for n in hardest(gallery, paired=np.arange(len(best)), count=rest)]
+    return [order[n] for n in find_hardest_places(gallery, paired=np.arange(len(best)), count=rest)]
 
 
 # --- what processes of their own do: release films, and take the pictures that attackers look at
@@ -388,10 +393,12 @@ def take_middle(films: Sequence[Video], variant: Variant, seed: int) -> Taken:
     )
 
 
-def take_clean(films: Sequence[Video], variant: Variant, seed: int, looking: Looking) -> np.ndarray:
+def take_clean(
+    films: Sequence[Video], variant: Variant, seed: int, looking: ViewSettings
+) -> np.ndarray:
     """(N, H, W, 3) uint8: what an attacker makes of each film who averages or cleans."""
     shown = (Video(frames=made, rate_hz=10.0) for made in release_films(films, variant, seed))
-    return np.concatenate([looking.pictures(film) for film in shown])
+    return np.concatenate([looking.make_pictures(film) for film in shown])
 
 
 def take_lesson(
@@ -404,7 +411,7 @@ def take_lesson(
         one_by_one = (Video(frames=one[None], rate_hz=10.0) for one in some)
         made = [alone.release(film, first + n) for n, film in enumerate(one_by_one)]
         own.append(np.concatenate(made))
-    return take_clean(films, variant, seed, Looking()), *own
+    return take_clean(films, variant, seed, ViewSettings()), *own
 
 
 def release_some(data: Any, numbers: Sequence[int], variant: Variant) -> list[Video]:
@@ -444,9 +451,11 @@ def draw_panels(film: Video) -> str:
         "c noise, d diff": (made, away.astype(np.uint8)),
         "e blur, f crop": (blurred, _draw_crop(frame, made, amount)),
     }
-    return sheet.sheet(
+    return sheet.draw_sheet(
         [
-            sheet.Strip(label=label, pictures=[sheet.Picture(image=each) for each in pictures])
+            sheet.SheetStrip(
+                label=label, pictures=[sheet.SheetPicture(image=each) for each in pictures]
+            )
             for label, pictures in rows.items()
         ]
     )

@@ -17,19 +17,19 @@ from experiments import membership
 from experiments.engine import Journal, hide_progress
 from masquerade._torch import torch
 from masquerade.attacks.attack import ModelCase
-from masquerade.collection import About, Collection, Count, Labels, Medium
+from masquerade.collection import Collection, CountLine, DataSource, Labels, Medium
 from masquerade.errors import BadInput
 from masquerade.guarantee import Relation
 from masquerade.networks.lstm import LstmNetwork
-from masquerade.networks.network import normalisation
+from masquerade.networks.network import compute_channel_scales
 from masquerade.noise import Noise
 from masquerade.recordings import Signal
 from masquerade.training import learner, loop, student, teach, teachers, votes
 from masquerade.training.ensemble import Ensemble
-from masquerade.training.learner import Memory
+from masquerade.training.learner import MemorySettings
 from masquerade.training.methods import DpSgd
-from masquerade.training.partition import features, step_of, windows_of
-from masquerade.training.worn import labelled_windows, public_windows, read, signal_of
+from masquerade.training.partition import compute_window_features, step_of, windows_of
+from masquerade.training.worn import cut_labelled_windows, public_windows, read_signals, signal_of
 
 # --- signals in three parts
 
@@ -38,7 +38,7 @@ from masquerade.training.worn import labelled_windows, public_windows, read, sig
 class ChosenSignals(Collection[Signal]):
     """Signals of a data set in another order, with some of their channels."""
 
-    ABOUT: ClassVar[About] = About(
+    ABOUT: ClassVar[DataSource] = DataSource(
         title="Chosen signals", kind=Medium.SIGNALS, licence="its source's", home="", citation=""
     )
 
@@ -51,7 +51,7 @@ class ChosenSignals(Collection[Signal]):
         """Those of the data set."""
         return self.whole.activities
 
-    def check(self) -> tuple[Count, ...]:
+    def check(self) -> tuple[CountLine, ...]:
         """That of the data set."""
         return self.whole.check()
 
@@ -100,9 +100,9 @@ class SignalParts:
         }
         return cls(
             private=chosen["train"],
-            signals=read(chosen["train"]),
-            public=read(chosen["public"]),
-            tested=read(chosen["test"]),
+            signals=read_signals(chosen["train"]),
+            public=read_signals(chosen["public"]),
+            tested=read_signals(chosen["test"]),
             classes=len(chosen["train"].activities),
         )
 
@@ -132,7 +132,9 @@ class SignalParts:
 
         ``count`` of them, or all where it is None.
         """
-        found, truth = labelled_windows(self.public, window, classes=self.classes, overlap=overlap)
+        found, truth = cut_labelled_windows(
+            self.public, window, classes=self.classes, overlap=overlap
+        )
         some = np.random.default_rng((seed, 2)).permutation(len(found))[:count]
         return found[some], truth[some]
 
@@ -202,7 +204,7 @@ def poll_teachers(
             f"Expected at least {method.queries} public windows of one activity to ask, got "
             f"{len(truth)}; lower --queries or name more public subjects."
         )
-    school = teach.School(
+    school = teach.EnsembleRun(
         method=replace(method, normalise="public"),
         signals=world.signals,
         known=world.public,
@@ -214,8 +216,8 @@ def poll_teachers(
         device=device,
         tell=hide_progress,
     )
-    name = f"votes of {method.name} by {method.by}, {method.teachers} teachers, teaching {seed}"
-    found = (journal or Journal()).measure_once(name, lambda: school.votes().tolist())
+    name = f"votes of {method.name} by {method.by}, {method.num_teachers} teachers, teaching {seed}"
+    found = (journal or Journal()).measure_once(name, lambda: school.collect_votes().tolist())
     return Poll(
         method=method,
         reach=split.max_teachers_per_subject,
@@ -229,7 +231,7 @@ def poll_teachers(
 def calibrate_ballot(poll: Poll, aggregator: Any, epsilon: float, **fields: Any) -> votes.Ballot:
     """A way to count votes that has an epsilon for the unit of the method."""
     given = {"queries": poll.method.queries, "teachers_per_subject": poll.moved} | fields
-    return votes.calibrated(aggregator, epsilon=epsilon, delta=poll.method.delta, **given)
+    return votes.calibrate_ballot(aggregator, epsilon=epsilon, delta=poll.method.delta, **given)
 
 
 def draw_labels(poll: Poll, aggregator: str, epsilon: float) -> np.ndarray:
@@ -244,7 +246,7 @@ def draw_labels(poll: Poll, aggregator: str, epsilon: float) -> np.ndarray:
         fields = {"threshold": len(poll.votes) / 2, "threshold_std": spread}
         fields |= {"cap": poll.method.queries, "queries": len(poll.queries)}
     ballot = calibrate_ballot(poll, aggregator, epsilon, **fields)
-    return ballot.answers(poll.keep_first(ballot.queries).counts, Noise())
+    return ballot.sample_answers(poll.keep_first(ballot.queries).counts, Noise())
 
 
 def make_published_ballot(poll: Poll, gamma: float, queries: int | None = None) -> votes.Ballot:
@@ -270,8 +272,8 @@ def compute_cost(poll: Poll, gamma: float, queries: int | None = None) -> LabelC
     person = replace(ballot, teachers_per_subject=poll.reach)
     printed = votes.data_dependent_epsilon(some.counts, ballot, delta=delta)
     return LabelCost(
-        teacher=ballot.epsilon(delta),
-        person=person.epsilon(delta),
+        teacher=ballot.compute_epsilon(delta),
+        person=person.compute_epsilon(delta),
         figure=float(printed.value),
         at_8_moments=float(printed.value_at_8_moments),
     )
@@ -297,12 +299,12 @@ class Exam:
     def of(cls, world: SignalParts, method: Ensemble) -> Exam:
         """For students of one window length."""
         window, overlap = max(method.windows), method.overlap
-        tested, truth = labelled_windows(
+        tested, truth = cut_labelled_windows(
             world.tested, window, classes=world.classes, overlap=overlap
         )
         return cls(
             windows=public_windows(world.public, window, overlap=overlap),
-            normalisation=normalisation([signal.values for signal in world.public]),
+            normalisation=compute_channel_scales([signal.values for signal in world.public]),
             tested=tested,
             truth=truth,
             classes=world.classes,
@@ -311,7 +313,9 @@ class Exam:
 
     def score_network(self, net: Any) -> float:
         """How often a network is right."""
-        return float((student.probabilities(net, self.tested).argmax(axis=1) == self.truth).mean())
+        return float(
+            (student.predict_probabilities(net, self.tested).argmax(axis=1) == self.truth).mean()
+        )
 
     def teach_student(
         self, windows: np.ndarray, labels: np.ndarray, *, is_alone: bool = True
@@ -322,7 +326,7 @@ class Exam:
         if not is_alone:
             windows = np.concatenate([windows, self.windows])
             labels = np.concatenate([labels, np.full(len(self.windows), -1)])
-        return student.learn(
+        return student.learn_student(
             windows, labels, method, classes=self.classes, normalisation=self.normalisation
         )
 
@@ -340,8 +344,10 @@ def score_student(
 def score_nearest(exam: Exam, windows: np.ndarray, labels: np.ndarray) -> float:
     """What the nearest class mean of a few labelled windows says."""
     mean, scale = exam.normalisation
-    rows, tested = (features((values - mean) / scale) for values in (windows, exam.tested))
-    spread = features((exam.windows - mean) / scale).std(axis=0)
+    rows, tested = (
+        compute_window_features((values - mean) / scale) for values in (windows, exam.tested)
+    )
+    spread = compute_window_features((exam.windows - mean) / scale).std(axis=0)
     known = np.unique(labels)
     means = np.stack([rows[labels == number].mean(axis=0) for number in known])
     apart = (tested[:, None] - means) / np.where(spread > 0, spread, 1.0)
@@ -354,10 +360,10 @@ def score_dp_sgd(
     """An LSTM that DP-SGD trained on the private signals themselves."""
     torch.set_num_threads(1)
     network = LstmNetwork(window=exam.tested.shape[1], hidden=exam.method.hidden)
-    ways = learner.Ways(
-        memory=Memory(device=device), work=loop.Workload(physical=min(16, method.batch))
+    ways = learner.ComputeSettings(
+        memory=MemorySettings(device=device), work=loop.Workload(physical=min(16, method.batch))
     )
-    with learner.read(private, method, network, public=public, ways=ways) as reading:
+    with learner.read_recordings(private, method, network, public=public, ways=ways) as reading:
         return exam.score_network(reading.learn(Noise()))
 
 
@@ -366,7 +372,7 @@ def score_open(exam: Exam, world: SignalParts, *, seed: int, is_alone: bool = Tr
 
     There are many more of them than queries, so it takes more steps.
     """
-    windows, truth = labelled_windows(
+    windows, truth = cut_labelled_windows(
         world.signals, exam.tested.shape[1], classes=world.classes, overlap=exam.method.overlap
     )
     longer = replace(exam.method, student_steps=_LONGER * exam.method.student_steps)
@@ -420,7 +426,7 @@ class StudentTraining:
 
     def __call__(self, members: np.ndarray, seed: int) -> np.ndarray:
         """(R, K): logarithms of the chances that a student of these units gives."""
-        chances = student.probabilities(self._teach(members), self.asked.windows)
+        chances = student.predict_probabilities(self._teach(members), self.asked.windows)
         return np.asarray(np.log(np.maximum(chances, _LEAST)))
 
     def test_student(self, members: np.ndarray, seed: int) -> float:
@@ -444,7 +450,7 @@ class CountedVotes:
     @property
     def epsilon(self) -> float | None:
         """That is true, of the unit; None without noise."""
-        return None if self.ballot is None else self.ballot.epsilon(self.poll.method.delta)
+        return None if self.ballot is None else self.ballot.compute_epsilon(self.poll.method.delta)
 
     def label_queries(
         self, known: np.ndarray, members: np.ndarray
@@ -454,7 +460,7 @@ class CountedVotes:
         some = chosen.keep_first(self.poll.method.queries)
         if self.ballot is None:
             return some.queries, some.counts.argmax(axis=1)
-        return some.queries, self.ballot.answers(some.counts, Noise())
+        return some.queries, self.ballot.sample_answers(some.counts, Noise())
 
     def build_row(self, world: SignalParts, exam: Exam) -> membership.AttackedRow:
         """With whose windows students are asked for, and what they are tested on."""

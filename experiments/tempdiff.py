@@ -32,11 +32,11 @@ from experiments.pages import Page, make_curves, write_list, write_table
 from experiments.signals import CountedVotes, Exam, LabelCost, Poll, SignalParts
 from masquerade import _check, _formatting, catalog
 from masquerade.attacks.membership import Membership
-from masquerade.attacks.membership_scores import Shadows
+from masquerade.attacks.membership_scores import ShadowModels
 from masquerade.collection import Collection
 from masquerade.datasets.stage import Stage
 from masquerade.noise import Noise
-from masquerade.publish.collections import signals_of
+from masquerade.publish.collections import select_signals
 from masquerade.report import plots
 from masquerade.training import teachers
 from masquerade.training.ensemble import Ensemble
@@ -388,7 +388,7 @@ def measure_tempdiff(run: Run) -> TempdiffFound:
     plan, data = run.settings, run.data
     if isinstance(data, Stage) and data.wearers is None:
         data = replace(data, wearers=_WEARERS[plan.quick])
-    parts = signals_of(data, public=plan.public_subjects, test=plan.test_subjects)
+    parts = select_signals(data, public=plan.public_subjects, test=plan.test_subjects)
     if "test" not in parts:
         raise ValueError("Expected --test-subjects to test the students on, got none.")
     if isinstance(data, Stage):
@@ -409,7 +409,9 @@ def measure_world(run: Run, world: SignalParts) -> TempdiffFound:
         ensembles=Cells(describe_ensemble([each[name] for each in polls]) for name in polls[0]),
         cells=Cells(read_cell(run, one, polls, len(exam.truth)) for one in wanted),
         settings=plan,
-        data=("", "") if run.data is None else (catalog.name_of(run.data), run.data.ABOUT.title),
+        data=("", "")
+        if run.data is None
+        else (catalog.find_entry_name(run.data), run.data.ABOUT.title),
         tested=len(exam.truth),
         people=world.people,
         members=members,
@@ -444,7 +446,7 @@ def describe_ensemble(polls: Sequence[Poll]) -> EnsembleCell:
     return EnsembleCell(
         method=method.name,
         by=method.by,
-        teachers=method.teachers,
+        teachers=method.num_teachers,
         reach=tuple(one.reach for one in polls),
         teacher=tuple(float((one.votes == one.truth).mean()) for one in polls),
         agreement=tuple(one.agreement for one in private),
@@ -500,7 +502,7 @@ def label_queries(one: Students, polls: Ensembles) -> tuple[Poll, np.ndarray]:
     if one.gamma is not None:
         some = poll.keep_first(one.queries)
         ballot = signals.make_published_ballot(poll, one.gamma, one.queries)
-        return some, ballot.answers(some.counts, Noise())
+        return some, ballot.sample_answers(some.counts, Noise())
     if one.epsilon is None:
         raise ValueError(f"Expected labels of {one.who} with a gamma or an epsilon, got neither.")
     labels = signals.draw_labels(poll, one.aggregator, one.epsilon)
@@ -547,10 +549,10 @@ def measure_members(
     plan = run.settings
     attack = Membership(shadows=plan.membership, jobs=plan.processes)
     found: list[membership.MembersFound] = []
-    ceilings: dict[str, Callable[[], Shadows]] = {}  # one for all students of an ensemble
+    ceilings: dict[str, Callable[[], ShadowModels]] = {}  # one for all students of an ensemble
     for row in list_attacked(plan, world, polls):
         attacked = row.build_row(world, exam)
-        ceiling = cache(partial(attack.leaky, attacked.case, told=run.progress))
+        ceiling = cache(partial(attack.train_leaky_models, attacked.case, told=run.progress))
         leaky = ceilings.setdefault(row.of, ceiling)
         work = partial(
             membership.attack_row, attacked, attack=attack, leaky=leaky, progress=run.progress
@@ -666,7 +668,7 @@ def tell_figure_8(found: TempdiffFound) -> str:
 
 def format_range(epsilons: Sequence[float]) -> str:
     """The smallest and the largest to one decimal, never less than they are."""
-    ends = (f"{_formatting.up_decimals(e, 1):.1f}" for e in (min(epsilons), max(epsilons)))
+    ends = (f"{_formatting.round_up_decimals(e, 1):.1f}" for e in (min(epsilons), max(epsilons)))
     return " to ".join(dict.fromkeys(ends))
 
 
@@ -940,7 +942,9 @@ def draw_published(found: TempdiffFound) -> str:
         is_faint, colour = who == "pate", sizes.index(int(size))
         lines[place] = replace(lines[place], is_faint=is_faint, colour=colour)
     title = f"Students as published, {queries} queries"
-    return plots.draw_lines(lines, plots.Axes(title=title, x_label="log10 gamma", y_label="Top-1"))
+    return plots.draw_lines(
+        lines, plots.PlotAxes(title=title, x_label="log10 gamma", y_label="Top-1")
+    )
 
 
 def draw_person(found: TempdiffFound) -> str:
@@ -956,8 +960,8 @@ def draw_person(found: TempdiffFound) -> str:
         if cell.who in COMPARED and not cell.is_alone:
             level = np.full(2, 100 * cell.runs.mean)
             name = f"{cell.who} + other public windows"
-            lines.append(plots.Line(name=name, x=ends, y=level, is_faint=True))
-    axes = plots.Axes(
+            lines.append(plots.PlotLine(name=name, x=ends, y=level, is_faint=True))
+    axes = plots.PlotAxes(
         title="Students for a person's epsilon",
         x_label="log10 epsilon for one person",
         y_label="Top-1",

@@ -49,19 +49,19 @@ from experiments.video_dprp_rows import (
     state_training,
 )
 from masquerade import _check, _json, catalog
-from masquerade.attacks.attack import Case, Recording, silent
+from masquerade.attacks.attack import Case, Recording, ignore_progress
 from masquerade.attacks.attribute_inference import AttributeInference, PreparedAttack
 from masquerade.collection import Collection
 from masquerade.datasets.stage import Stage
 from masquerade.errors import BadInput, MissingExtra
 from masquerade.io import devices
 from masquerade.joints import JOINTS
-from masquerade.mechanism import Heuristic, Mechanism, Shape, Streams, arrays_of
+from masquerade.mechanism import FrameByFrame, Heuristic, Mechanism, Shape, arrays_of
 from masquerade.networks import mvit_layers
-from masquerade.networks.network import Network, network_class
+from masquerade.networks.network import Network, find_network_class
 from masquerade.noise import Noise
 from masquerade.recordings import Video
-from masquerade.scores import Attacked
+from masquerade.scores import AttackResult
 from masquerade.stage.takes import StagedFilm
 from masquerade.training.plan import TrainingPlan
 from masquerade.training.rows import Rows
@@ -161,8 +161,10 @@ class VideoDprpSettings(Settings):
         if not self.tables or not set(self.tables) <= set(TITLES):
             raise ValueError(f"Expected tables among 1 to 5, got tables={self.tables}.")
         for name in self.mechanisms or ():
-            if name not in catalog.names("mechanisms"):
-                raise ValueError(_check.unknown("mechanism", name, catalog.names("mechanisms")))
+            if name not in catalog.list_entries("mechanisms"):
+                raise ValueError(
+                    _check.describe_unknown("mechanism", name, catalog.list_entries("mechanisms"))
+                )
 
     def settle(self, data: Collection[Any] | None = None) -> VideoDprpSettings:
         """As they are run: what was left open filled in, shortened first where quick."""
@@ -196,13 +198,13 @@ class VideoDprpSettings(Settings):
 
     def build_network(self) -> Network:
         """The network and its public weights; its head begins with zeros."""
-        return network_class(str(self.settle().network))(**{"weights": self.weights})
+        return find_network_class(str(self.settle().network))(**{"weights": self.weights})
 
     def build_method(self, spec: Spec) -> Any:
         """A row's training method; its noise meets epsilon under replace_one, like releases."""
         plan, is_clean = self.settle(), math.isinf(spec.epsilon)
         names = ("batch", "epochs", "part", "momentum", "warmup", "schedule", "clip_norm", "delta")
-        return type(catalog.example("training", spec.method))(
+        return type(catalog.make_example("training", spec.method))(
             epsilon=spec.epsilon,
             unit="video",
             relation="replace_one",
@@ -333,7 +335,7 @@ def show_films(run: Run, films: KeptFilms, view: View) -> Shown:
     )
     for part in run_parallel(calls, jobs=plan.processes):
         parts.append(part)
-        run.progress(what, sum(one.rows.units for one in parts), len(films))
+        run.progress(what, sum(one.rows.num_units for one in parts), len(films))
     return Shown(
         rows=videos.join_rows([part.rows for part in parts]),
         shapes=frozenset[Shape]().union(*(part.shapes for part in parts)),
@@ -346,7 +348,7 @@ def _show_some(
 ) -> Shown:
     """The same for a few, in a process of its own; noise is live there as everywhere."""
     shown, changed = films, tuple[float, ...]()
-    with devices.on(plan.device):
+    with devices.use_device(plan.device):
         if view.mechanism is not None:
             noise = Noise()
             shown = [release_film(film, view.mechanism, noise) for film in films]
@@ -386,7 +388,9 @@ def release_film(film: Video, mechanism: Mechanism, noise: Noise) -> Video:
 
 @lru_cache(maxsize=1)
 def _take_trunk(plan: VideoDprpSettings, classes: int) -> Any:
-    return mvit_layers.split(copy.deepcopy(_begin_network(plan, classes, 0)), str(plan.part))[0]
+    return mvit_layers.split_mvit(copy.deepcopy(_begin_network(plan, classes, 0)), str(plan.part))[
+        0
+    ]
 
 
 @lru_cache(maxsize=4)
@@ -497,7 +501,7 @@ def try_mechanism(spec: Spec, film: Video) -> tuple[Mechanism | None, str]:
         made = spec.build_mechanism()
         if isinstance(made, Heuristic):
             made.apply(cut_frames(film, slice(0, 2)), Noise())
-        elif made is not None and not isinstance(made, Streams):
+        elif made is not None and not isinstance(made, FrameByFrame):
             return None, ""
     except (MissingExtra, BadInput, OSError) as error:
         return None, f"not available: {error}"
@@ -553,7 +557,7 @@ class Trial:
             "rows": rows,
             "shapes": sorted(learned.shapes | (released.shapes if released else set())),
             "changed": list(released.changed if released else learned.changed),
-            "tested": released.rows.units if released else 0,
+            "tested": released.rows.num_units if released else 0,
         }
 
     def choose_view(self, seed: int | None) -> View:
@@ -591,7 +595,7 @@ class Trial:
         calls = [
             partial(train_row, plan, spec, rows, steps, classes, seed)
             for spec in ways.values()
-            for steps in [_plan_steps(plan, spec.epsilon, rows.units)]
+            for steps in [_plan_steps(plan, spec.epsilon, rows.num_units)]
         ]
         jobs = plan.processes if len(calls) > 1 else 1
         return dict(zip(ways, run_parallel(calls, jobs=jobs), strict=True))
@@ -708,7 +712,7 @@ def measure_times(run: Run, frames: np.ndarray) -> tuple[TimedRow, ...]:
         is_brief=plan.is_brief,
     )
     held = run.journal.measure_once("seconds a video", take)
-    return tuple(_json.decode(TimedRow, row) for row in held)
+    return tuple(_json.decode_noun(TimedRow, row) for row in held)
 
 
 def time_releases(
@@ -730,10 +734,10 @@ def time_releases(
         published = frame | {"form": CLAIMED}
         wanted.append(("video_dprp as published", "video_dprp", published, 20.32))
     found = []
-    with devices.on(device):
+    with devices.use_device(device):
         for title, name, fields, paper in wanted:
             try:
-                made = type(catalog.example("mechanisms", name))(**fields)
+                made = type(catalog.make_example("mechanisms", name))(**fields)
                 made.apply(np.full((2, *frames.shape[1:]), 128, np.uint8), Noise())  # loads it
             except (MissingExtra, BadInput, OSError):
                 continue
@@ -780,17 +784,17 @@ def measure_faces(run: Run) -> FaceCount | None:
     """What face_blur finds, unless the journal has it; only Stage knows what there is."""
     if not isinstance(run.data, Stage):
         return None
-    made = type(catalog.example("mechanisms", "face_blur"))(strength="paper")
+    made = type(catalog.make_example("mechanisms", "face_blur"))(strength="paper")
     held = run.journal.measure_once("faces", partial(count_faces, run.data, made))
-    return None if held is None else _json.decode(FaceCount, held)
+    return None if held is None else _json.decode_noun(FaceCount, held)
 
 
 def count_faces(stage: Stage, mechanism: Mechanism, *, most: int = _FILMS) -> FaceCount | None:
     """Over some test recordings, or None where the detector is not there."""
-    test = stage.part("test")
+    test = stage.select_part("test")
     visible = found = 0
     for index in np.linspace(0, len(test) - 1, min(most, len(test))).astype(int).tolist():
-        film = test.film(index)
+        film = test.make_staged_film(index)
         try:
             released = np.asarray(mechanism.apply(film.frames, Noise()))
         except (MissingExtra, OSError):
@@ -866,7 +870,7 @@ def film_people(
     parts = []
     for split in ("public", "train"):
         stage = Stage(**world, split=split)
-        films = stage.drawn(len(stage), num_processes=plan.processes)
+        films = stage.make_videos(len(stage), num_processes=plan.processes)
         parts.append(stack_films(films, len(stage), progress))
     return parts[0], parts[1]
 
@@ -883,8 +887,10 @@ def measure_looks(run: Run, mechanisms: Sequence[Mechanism], shape: Shape) -> di
     if run.find_missing(named):
         known, raw = film_people(plan, shape, run.progress)
         attack = AttributeInference(steps=_QUICK_STEPS if plan.quick else _STEPS)
-        with devices.on(plan.device):
-            ready = attack.prepared(Case(known=known, targets=raw, raw=raw), told=run.progress)
+        with devices.use_device(plan.device):
+            ready = attack.prepare_attack(
+                Case(known=known, targets=raw, raw=raw), told=run.progress
+            )
         attacks = {
             name: partial(attack_release, ready, known, raw, made, plan.device)
             for name, made in named.items()
@@ -892,7 +898,7 @@ def measure_looks(run: Run, mechanisms: Sequence[Mechanism], shape: Shape) -> di
         run.measure_cells("telling people's looks", attacks)
     held = run.journal.held
     return {
-        repr(made): Looks(attacks=tuple(_json.decode(Attacked, one) for one in held[name]))
+        repr(made): Looks(attacks=tuple(_json.decode_noun(AttackResult, one) for one in held[name]))
         for name, made in named.items()
     }
 
@@ -907,13 +913,15 @@ def attack_release(
     """One mechanism, in a process of its own."""
     release = partial(_release_people, mechanism)
     case = Case(known=known, targets=[release(film) for film in raw], raw=raw, release=release)
-    with devices.on(device):
-        return [_json.encode(each) for each in ready.against(case, told=silent)]
+    with devices.use_device(device):
+        return [
+            _json.encode_noun(each) for each in ready.attack_targets(case, told=ignore_progress)
+        ]
 
 
 def _release_people(mechanism: Mechanism, film: Recording) -> Recording:
     assert isinstance(film, Video)  # of Stage
-    with devices.on("cpu"):  # processes that learn on a GPU release beside it
+    with devices.use_device("cpu"):  # processes that learn on a GPU release beside it
         [frames] = arrays_of(mechanism.apply(film, Noise()))
     return replace(film, frames=frames)
 

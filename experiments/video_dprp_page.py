@@ -37,9 +37,9 @@ from experiments.video_dprp_rows import (
     VideoDprpFound,
 )
 from masquerade import _json
-from masquerade._formatting import shown
+from masquerade._formatting import format_rounded_up
 from masquerade.report import plots
-from masquerade.scores import Success
+from masquerade.scores import MeasuredRate
 
 # --- what the tables show
 
@@ -387,7 +387,7 @@ def row_to_json(row: ResultRow) -> dict[str, Any]:
         **{f"top_1_{name}": list(runs.shares) if runs else [] for name, runs in tests.items()},
         **{f"tested_{name}": runs.tested if runs else None for name, runs in tests.items()},
         "changed": row.changed,
-        "looks": None if row.looks is None else _json.encode(row.looks.attacks),
+        "looks": None if row.looks is None else _json.encode_noun(row.looks.attacks),
         **promise,
         "missing": row.missing,
     }
@@ -464,7 +464,7 @@ def fill_cells(row: ResultRow) -> tuple[str, ...]:
     promise, changed = row.promise, "-" if row.changed is None else f"{100 * row.changed:.1f} %"
     frame, video = format_number(promise.frame), format_number(promise.video)
     if promise.claim is not None:
-        frame, video = f"{shown(promise.nominal or 0.0)}, CLAIMED, NOT VALID", "none"
+        frame, video = f"{format_rounded_up(promise.nominal or 0.0)}, CLAIMED, NOT VALID", "none"
     return (row.spec.name, *fill_row([row.raw, row.released], str), changed, frame, video)
 
 
@@ -517,7 +517,7 @@ def _write_notes(table: int, rows: Sequence[ResultRow], found: VideoDprpFound) -
             "for like, whatever their epsilons."
         )
     if really := _list_once(one.really for one in promises if one.claim):
-        listed = ", ".join(shown(value, 3) for value in really)
+        listed = ", ".join(format_rounded_up(value, 3) for value in really)
         yield (
             "As published: what is proved for the paper's noise on projection and covariance is an "
             f"epsilon of at most {listed} for one frame."
@@ -537,7 +537,7 @@ def draw_plots(found: VideoDprpFound) -> dict[str, str]:
             make_bars("raw test", [runs.shares for _, runs in own]),
             make_bars("released test", [(row.released or runs).shares for row, runs in own]),
         ]
-        axes = plots.Axes(title=TITLES[1], x_label="", y_label="Top-1, %")
+        axes = plots.PlotAxes(title=TITLES[1], x_label="", y_label="Top-1, %")
         drawn["video_dprp_1"] = plots.draw_bars(series, [row.spec.line for row, _ in own], axes)
     for table, label in ((2, "epsilon (unit in the name; replace_one)"), (3, "k"), (4, "b")):
         points = [
@@ -546,12 +546,14 @@ def draw_plots(found: VideoDprpFound) -> dict[str, str]:
             if row.spec.line
         ]
         if lines := [line for line in make_curves(points) if len(line.x) > 1]:
-            axes = plots.Axes(title=TITLES[table], x_label=label, y_label="Top-1, raw test, %")
+            axes = plots.PlotAxes(title=TITLES[table], x_label=label, y_label="Top-1, raw test, %")
             drawn[f"video_dprp_{table}"] = plots.draw_lines(lines, axes)
     if found.timed:
         times = np.array([row.seconds for row in found.timed])
-        seconds = plots.Bars(name="seconds", values=times, spreads=np.full(len(times), math.nan))
-        axes = plots.Axes(title=TITLES[5], x_label="", y_label="seconds a video")
+        seconds = plots.BarSeries(
+            name="seconds", values=times, spreads=np.full(len(times), math.nan)
+        )
+        axes = plots.PlotAxes(title=TITLES[5], x_label="", y_label="seconds a video")
         names = [
             row.name.partition(",")[0] if "sound" not in row.name else "video_dprp, sound"
             for row in found.timed
@@ -631,16 +633,16 @@ def name_release(row: ResultRow) -> str:
     return name
 
 
-def _fill_figures(one: Sequence[Success], other: Sequence[Success]) -> list[str]:
+def _fill_figures(one: Sequence[MeasuredRate], other: Sequence[MeasuredRate]) -> list[str]:
     """Both attackers' beside each other, measure by measure."""
     return [_format_figure(each) for pair in zip(one, other, strict=True) for each in pair]
 
 
-def _format_figure(figure: Success) -> str:
+def _format_figure(figure: MeasuredRate) -> str:
     """In per cent.
 
     Example:
-        >>> one = Success(measure="m", value=0.5, low=0.4, high=0.62, count=9, of="people")
+        >>> one = MeasuredRate(measure="m", value=0.5, low=0.4, high=0.62, count=9, of="people")
         >>> _format_figure(one)
         '50.0 (40.0 to 62.0)'
     """
@@ -655,7 +657,7 @@ def draw_looks(rows: Sequence[ResultRow]) -> dict[str, str]:
     drawn = {}
     for table in dict.fromkeys(row.spec.table for row in rows):
         dots = [
-            plots.Dot(
+            plots.FrontierDot(
                 name=_name_dot(row),
                 given_away=100 * figure.value,
                 low=100 * figure.low,
@@ -669,7 +671,7 @@ def draw_looks(rows: Sequence[ResultRow]) -> dict[str, str]:
             for figure in row.looks.strongest.published[:1]
         ]
         if dots:
-            axes = plots.Axes(
+            axes = plots.PlotAxes(
                 title=f"Table {table}: what is kept against what is told of people",
                 x_label="cMAP of the stronger attacker, % (less is better)",
                 y_label="Top-1, raw test, %",
@@ -697,5 +699,9 @@ def _name_epsilon(promise: RowPromise) -> str:
         ', eps 9.12e+13, claims 8'
     """
     if promise.really is not None and promise.nominal is not None:
-        return f", eps {shown(promise.really, 3)}, claims {promise.nominal:g}"
-    return "" if promise.epsilon is None else f", eps {shown(promise.epsilon, 3)}, {promise.unit}"
+        return f", eps {format_rounded_up(promise.really, 3)}, claims {promise.nominal:g}"
+    return (
+        ""
+        if promise.epsilon is None
+        else f", eps {format_rounded_up(promise.epsilon, 3)}, {promise.unit}"
+    )

@@ -15,11 +15,11 @@ from typing import Any
 
 from experiments.claims import Runs
 from masquerade import catalog
-from masquerade._formatting import shown, up_decimals
-from masquerade.accounting.compose import epsilon as epsilon_of
+from masquerade._formatting import format_rounded_up, round_up_decimals
+from masquerade.accounting.compose import compute_epsilon as epsilon_of
 from masquerade.guarantee import Guarantee, Relation, Unit, UnitName
 from masquerade.mechanism import Mechanism, Shape
-from masquerade.scores import Attacked
+from masquerade.scores import AttackResult
 from masquerade.training.method import Method
 from masquerade.training.plan import TrainingPlan
 
@@ -79,7 +79,7 @@ class Spec:
         """
         if self.mechanism is None:
             return None
-        example: Mechanism = catalog.example("mechanisms", self.mechanism)
+        example: Mechanism = catalog.make_example("mechanisms", self.mechanism)
         return example if self.fields is None else type(example)(**self.fields)
 
 
@@ -123,7 +123,7 @@ def list_rows(shape: Shape, choices: Choices, *, is_quick: bool) -> list[Spec]:
 
 
 def _list_table_1(shape: Shape, choices: Choices, is_quick: bool) -> Iterator[Spec]:
-    most, known = choices.most, catalog.names("mechanisms")
+    most, known = choices.most, catalog.list_entries("mechanisms")
     named: list[_Named] = [*_HEURISTICS]
     named += [
         (f"{name}, epsilon {most:g}", line, name, choices.fill_frame(most))
@@ -239,7 +239,7 @@ def state_release(mechanism: Mechanism, shapes: Iterable[Shape]) -> RowPromise:
     length = max(shape[0] for shape in several)
     said = f"a whole recording of up to {length} frames, and so any frame of it"
     if worst.unit.name is not UnitName.VIDEO:
-        whole = shown(video) if math.isfinite(video) else "without bound"
+        whole = format_rounded_up(video) if math.isfinite(video) else "without bound"
         said = (
             f"{worst.unit}-level: one {worst.unit} of a recording of {length} frames; not a "
             f"video-level number, which would be {whole} (replace_one)"
@@ -258,7 +258,7 @@ def state_release(mechanism: Mechanism, shapes: Iterable[Shape]) -> RowPromise:
 
 def _state_claim(nominal: float, guarantee: Guarantee, claim: str) -> RowPromise:
     """No epsilon of the row's own: the claim, its mark, and what its noise really gives."""
-    holds = shown(guarantee.epsilon or math.inf)
+    holds = format_rounded_up(guarantee.epsilon or math.inf)
     return RowPromise(
         nominal=nominal,
         claim=claim,
@@ -273,7 +273,7 @@ def _find_epsilon(mechanism: Mechanism, shape: Shape, unit: Unit, delta: float) 
     event = mechanism.event_for(shape, unit)
     if event is None:
         return math.inf
-    return up_decimals(epsilon_of(event, delta=delta, relation=Relation.REPLACE_ONE))
+    return round_up_decimals(epsilon_of(event, delta=delta, relation=Relation.REPLACE_ONE))
 
 
 def state_training(method: Method, plan: TrainingPlan) -> RowPromise:
@@ -283,9 +283,9 @@ def state_training(method: Method, plan: TrainingPlan) -> RowPromise:
     zero_out, replaced = _find_both(plan)
     return RowPromise(
         nominal=method.epsilon,
-        epsilon=zero_out if method.met is Relation.ZERO_OUT else replaced,
+        epsilon=zero_out if method.target_relation is Relation.ZERO_OUT else replaced,
         unit=str(method.unit),
-        relation=method.met.value,
+        relation=method.target_relation.value,
         delta=plan.delta,
         zero_out=zero_out,
         frame=replaced,  # to change one frame of a recording is to replace the recording
@@ -297,7 +297,7 @@ def state_training(method: Method, plan: TrainingPlan) -> RowPromise:
 @lru_cache(maxsize=16)
 def _find_both(plan: TrainingPlan) -> tuple[float, float]:
     """Epsilon under zero_out and replace_one."""
-    return plan.epsilon(Relation.ZERO_OUT), plan.epsilon(Relation.REPLACE_ONE)
+    return plan.compute_epsilon(Relation.ZERO_OUT), plan.compute_epsilon(Relation.REPLACE_ONE)
 
 
 # --- what rows came out as
@@ -307,10 +307,10 @@ def _find_both(plan: TrainingPlan) -> tuple[float, float]:
 class Looks:
     """What attackers tell of the people in a release."""
 
-    attacks: tuple[Attacked, ...]  # who has learned from raw recordings, and who adapts
+    attacks: tuple[AttackResult, ...]  # who has learned from raw recordings, and who adapts
 
     @property
-    def strongest(self) -> Attacked:
+    def strongest(self) -> AttackResult:
         """The attack of the highest headline."""
         return max(self.attacks, key=lambda one: one.published[0].value)
 

@@ -14,7 +14,7 @@ import numpy as np
 from experiments.claims import Runs
 from masquerade import _check
 from masquerade._torch import torch
-from masquerade.collection import About, Collection, Count, Labels, Medium
+from masquerade.collection import Collection, CountLine, DataSource, Labels, Medium
 from masquerade.datasets.stage import Stage
 from masquerade.errors import BadInput
 from masquerade.networks import mvit_layers
@@ -22,10 +22,10 @@ from masquerade.networks.network import Network
 from masquerade.noise import Noise
 from masquerade.recordings import Video
 from masquerade.training import learner, loop
-from masquerade.training.learner import Memory
+from masquerade.training.learner import MemorySettings
 from masquerade.training.method import Method
 from masquerade.training.plan import TrainingPlan
-from masquerade.training.rows import Films, Rows
+from masquerade.training.rows import FilmReader, Rows
 
 # 20 frames, so that three segments of 16 differ (they begin at frames 0, 2 and 4) and yet show all
 # of an activity that happens once, such as sitting down
@@ -43,7 +43,7 @@ def size_stage(stage: Stage) -> Stage:
 class InMemory(Collection[Video]):
     """Some recordings, in memory; what is done in them is public here."""
 
-    ABOUT: ClassVar[About] = About(
+    ABOUT: ClassVar[DataSource] = DataSource(
         title="Part of a data set", kind=Medium.VIDEOS, licence="", home="", citation=""
     )
     films: Sequence[Video]  # the recordings
@@ -54,7 +54,7 @@ class InMemory(Collection[Video]):
         """The list of classes."""
         return self.classes
 
-    def check(self) -> tuple[Count, ...]:
+    def check(self) -> tuple[CountLine, ...]:
         """Nothing was published about a part."""
         return ()
 
@@ -69,7 +69,7 @@ def make_rows(
     films: InMemory, method: Method, network: Network, trunk: Any, *, device: str
 ) -> Rows:
     """The trunk's output, in the views and segments that a method learns from."""
-    reader, memory = Films(method, network, films.activities), Memory(device=device)
+    reader, memory = FilmReader(method, network, films.activities), MemorySettings(device=device)
     with learner.rows_of(films, reader, trunk, memory=memory) as (rows, _):
         return rows
 
@@ -78,7 +78,7 @@ def join_rows(parts: Sequence[Rows]) -> Rows:
     """Rows of one recording after the other, each a unit of its own."""
     if not parts:
         raise BadInput("Expected at least one recording, got none.")
-    units, segments = sum(part.units for part in parts), parts[0].slots.shape[1]
+    units, segments = sum(part.num_units for part in parts), parts[0].slots.shape[1]
     public = [part.public for part in parts if part.public is not None]
     return Rows(
         private=torch.cat([part.private for part in parts]),
@@ -100,14 +100,14 @@ def train_tail(
 
     ``physical`` units are computed at once.
     """
-    _, tail = mvit_layers.split(net, method.part)
-    loop.run(
+    _, tail = mvit_layers.split_mvit(net, method.part)
+    loop.run_training(
         tail,
         rows,
         method,
         plan,
         noise=Noise(),
-        work=loop.Workload(physical=min(physical, rows.units)),
+        work=loop.Workload(physical=min(physical, rows.num_units)),
         progress=lambda done, total: None,
     )
     return tail
@@ -199,7 +199,7 @@ def score_public_weights(
 
 def make_examples(stage: Stage) -> Stage:
     """Public people who do a task's activities in a world of their own, filmed the same way."""
-    return stage.part("public")._with(seed=SEED)
+    return stage.select_part("public")._replace_fields(seed=SEED)
 
 
 def draw_handful(data: Collection[Any], *, each: int, seed: int) -> list[int]:

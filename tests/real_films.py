@@ -36,10 +36,10 @@ FOLDERS = {"ucf101": UCF, "ntu_rgbd": NTU, "toyota_smarthome": TOYOTA}
 def walker() -> np.ndarray:
     """(T, H, W, 3): a stretch of a real film in which somebody walks."""
     try:
-        path = downloads.fetch("sports2d_demo")
+        path = downloads.fetch_asset("sports2d_demo")
     except (OSError, BadInput) as error:
         pytest.skip(f"sports2d_demo cannot be had: {error}")
-    return read.segment(path, 70, 70 + FRAMES + 6)
+    return read.read_segment(path, 70, 70 + FRAMES + 6)
 
 
 def clip(number: int) -> np.ndarray:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from masquerade.vision.backbones import Backbone
+from masquerade.vision.backbones import FeatureBackbone
 from tools.place_teachers import Teacher
 
 torch = pytest.importorskip("torch")
@@ -26,5 +26,7 @@ class Looks(torch.nn.Module):
 
 
 def make_teacher() -> Teacher:
-    backbone = Backbone(name="toy", make=Looks, read=lambda path: {}, published="", size_px=40)
+    backbone = FeatureBackbone(
+        name="toy", make=Looks, read=lambda path: {}, published="", size_px=40
+    )
     return Teacher(backbone=backbone, net=Looks().eval().requires_grad_(False))

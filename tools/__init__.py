@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from masquerade.errors import exit_code, message
+from masquerade.errors import exit_code, format_error
 
 
 def run_tool(tool: type[Any], words: Sequence[str] | None = None) -> None:
@@ -26,6 +26,6 @@ def run_tool(tool: type[Any], words: Sequence[str] | None = None) -> None:
         code = exit_code(error)
         if code == 1:
             raise
-        print(message(error, ""), file=sys.stderr)
+        print(format_error(error, ""), file=sys.stderr)
         sys.exit(code)
     print(json.dumps(answer.data) if "--json" in given else "\n".join(answer.lines))

@@ -27,10 +27,10 @@ from masquerade import _check
 from masquerade._torch import Tensor, nn, torch
 from masquerade.datasets.stage import Stage
 from masquerade.networks import small_networks, without_privacy
-from masquerade.networks.picture_crops import CROP_PX, crop_person, person_square
-from masquerade.networks.small_networks import classifier
+from masquerade.networks.picture_crops import CROP_PX, crop_person, find_person_square
+from masquerade.networks.small_networks import make_classifier
 from masquerade.recordings import Video
-from masquerade.result import Answer
+from masquerade.result import CommandResult
 from tools import minimax, run_tool
 from tools.minimax import PublicFilms
 from tools.pretrain import SEEDS
@@ -82,7 +82,7 @@ class Anonymise:
         if not _LEAST <= self.videos <= _MOST:
             raise ValueError(f"Expected videos from {_LEAST} to {_MOST}, got videos={self.videos}.")
 
-    def run(self) -> Answer:
+    def run(self) -> CommandResult:
         """Draw, train, write, measure."""
         if self.device == "cuda" and not torch.cuda.is_available():
             raise ValueError("Expected a GPU for device=cuda, found none; take device=cpu.")
@@ -91,7 +91,7 @@ class Anonymise:
         with show_progress() as progress:
             films = public_films(self.videos, self.device, partial(progress, "films"))
             found = anonymise(self, films, progress)
-        return Answer(data=found, lines=_lines(self, found))
+        return CommandResult(data=found, lines=_lines(self, found))
 
 
 def anonymise(plan: Anonymise, films: PublicFilms, progress: Progress) -> dict[str, Any]:
@@ -104,7 +104,7 @@ def anonymise(plan: Anonymise, films: PublicFilms, progress: Progress) -> dict[s
         bearable=plan.bearable or BEARABLE[plan.task],
     )
     net = minimax.played(contest, learned, where=plan.device, progress=partial(progress, plan.task))
-    small_networks.save(net, plan.out)
+    small_networks.save_unet(net, plan.out)
     found: dict[str, Any] = {"task": plan.task, "learned": len(learned.frames)}
     found |= {"people": len(set(learned.people.tolist())), "held_out": len(unseen.frames)}
     if plan.runs:
@@ -133,7 +133,10 @@ def public_films(videos: int, device: str, progress: minimax.Progress) -> Public
     boxes = np.empty((videos, _FRAMES, 3), np.float32)
     known: list[Mapping[str, Any]] = []
     for number, (seed, video) in enumerate(_drawn(videos, device)):
-        frames[number], boxes[number] = video.frames, person_square(np.asarray(video.joints), _PX)
+        frames[number], boxes[number] = (
+            video.frames,
+            find_person_square(np.asarray(video.joints), _PX),
+        )
         person = f"{seed}/{video.subject}"
         known.append({**video.attributes, "activity": video.activity, "person": person})
         progress(number + 1, videos)
@@ -163,7 +166,7 @@ def _drawn(videos: int, device: str) -> Iterator[tuple[int, Video]]:
             subjects=_SUBJECTS,
             videos=_WORLD,
         )
-        for video in stage.drawn(min(_WORLD, videos - number * _WORLD), device=device):
+        for video in stage.make_videos(min(_WORLD, videos - number * _WORLD), device=device):
             yield seed, video
 
 
@@ -273,7 +276,7 @@ def seen(films: PublicFilms, redraw: Redraw, *, where: str) -> ReleasedFilms:
         with torch.no_grad():
             drawn = redraw(pictures.flatten(0, 1).float() / 127.5 - 1)
             drawn = (
-                small_networks.as_levels(drawn).float() / 127.5 - 1
+                small_networks.convert_to_levels(drawn).float() / 127.5 - 1
             )  # as bytes are all that is released
             size = (_READ_PX, _READ_PX)
             read = nn.functional.interpolate(
@@ -282,8 +285,8 @@ def seen(films: PublicFilms, redraw: Redraw, *, where: str) -> ReleasedFilms:
             boxes = torch.from_numpy(films.boxes[rows][:, some]).to(where)
             near = drawn.unflatten(0, pictures.shape[:2])[:, some].flatten(0, 1)
             near = crop_person(near, boxes.flatten(0, 1)).unflatten(0, boxes.shape[:2])
-        small[rows] = small_networks.as_levels(read).transpose(1, 2).cpu().numpy()
-        crops[rows] = small_networks.as_levels(near).cpu().numpy()
+        small[rows] = small_networks.convert_to_levels(read).transpose(1, 2).cpu().numpy()
+        crops[rows] = small_networks.convert_to_levels(near).cpu().numpy()
     return ReleasedFilms(films=small, crops=crops, known=films)
 
 
@@ -323,10 +326,10 @@ def _activity(
     progress: minimax.Progress,
 ) -> float:
     """Top-1 of the public network after it has seen how films are released."""
-    course = without_privacy.Course(
+    course = without_privacy.TrainingCourse(
         epochs=study.epochs, batch=_BATCH, rate=3e-4, flips=True, shifts=4, seed=seed
     )
-    return without_privacy.taught_top_1(
+    return without_privacy.measure_trained_top_1(
         minimax.reader().to(study.where),
         (learned.films, learned.known.activity),
         (unseen.films, unseen.known.activity),
@@ -346,22 +349,22 @@ def _looks(
     """The share of films whose attribute is told right, by attribute."""
     torch.manual_seed(seed)
     sizes = learned.known.sizes
-    net = classifier(axes=2, channels=3, classes=sum(sizes), widths=_WIDTHS).to(study.where)
-    without_privacy.fit(
+    net = make_classifier(axes=2, channels=3, classes=sum(sizes), widths=_WIDTHS).to(study.where)
+    without_privacy.train_plainly(
         net,
         learned.crops.reshape(-1, *learned.crops.shape[2:]),
         learned.known.looks.repeat(_LOOKED_AT, axis=0),
-        course=without_privacy.Course(
+        course=without_privacy.TrainingCourse(
             epochs=study.looks_epochs, batch=2 * _BATCH, rate=2e-3, flips=True, shifts=4, seed=seed
         ),
         progress=progress,
         loss=partial(_loss, sizes=sizes),
     )
-    out = without_privacy.predict(net, unseen.crops.reshape(-1, *unseen.crops.shape[2:]))
+    out = without_privacy.predict_outputs(net, unseen.crops.reshape(-1, *unseen.crops.shape[2:]))
     out = out.reshape(-1, _LOOKED_AT, sum(sizes)).mean(axis=1)
     parts = np.split(out, np.cumsum(sizes)[:-1], axis=1)
     looks = unseen.known.looks
-    return [without_privacy.top_1(part, looks[:, k]) for k, part in enumerate(parts)]
+    return [without_privacy.compute_top_1(part, looks[:, k]) for k, part in enumerate(parts)]
 
 
 def _loss(out: Tensor, looks: Tensor, *, sizes: Sequence[int]) -> Tensor:

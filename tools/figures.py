@@ -21,9 +21,9 @@ from masquerade.collection import Medium
 from masquerade.datasets.stage import Stage
 from masquerade.io import atomic, downloads
 from masquerade.networks import small_networks, without_privacy
-from masquerade.networks.without_privacy import Course, fit, taught_top_1
-from masquerade.networks.without_privacy import Progress as Tick
-from masquerade.result import Answer
+from masquerade.networks.without_privacy import CountCallback as Tick
+from masquerade.networks.without_privacy import TrainingCourse, measure_trained_top_1, train_plainly
+from masquerade.result import CommandResult
 from masquerade.stage import plan, takes
 from masquerade.vision import convolutional
 from tools import run_tool
@@ -54,7 +54,7 @@ class Figures:
     figure: Name | None = None
     out: Path | None = None
 
-    def run(self) -> Answer:
+    def run(self) -> CommandResult:
         """Train, test, and put the results beside what is asked."""
         chosen: list[str] = [self.figure] if self.figure else list(FIGURES)
         found, rows = {}, []
@@ -69,7 +69,7 @@ class Figures:
         if self.out is not None:
             atomic.write_whole(self.out, markdown(rows).encode())
             lines.append(f"Wrote {self.out}.")
-        return Answer(data=found, lines=lines)
+        return CommandResult(data=found, lines=lines)
 
 
 def _measured(name: str) -> dict[str, float]:
@@ -178,43 +178,43 @@ def film_stage(**options: float | int) -> Stage:
 def activity_from_video(progress: Tick) -> dict[str, float]:
     """Top-1 of a 3D network on grey frames and their differences, on people it has not seen."""
     stage = film_stage()
-    stage.make(progress=progress)
-    net = small_networks.classifier(
+    stage.make_recordings(progress=progress)
+    net = small_networks.make_classifier(
         axes=3, channels=2, classes=len(stage.activities), widths=(8, 16, 48, 96)
     )
-    course = Course(epochs=14, rate=4e-3, flips=True, shifts=6)
+    course = TrainingCourse(epochs=14, rate=4e-3, flips=True, shifts=6)
     learned, unseen = _films(stage, "public", "train"), _films(stage, "test")
-    return {"top_1": taught_top_1(net, learned, unseen, course=course, progress=progress)}
+    return {"top_1": measure_trained_top_1(net, learned, unseen, course=course, progress=progress)}
 
 
 def activity_from_frame(progress: Tick) -> dict[str, float]:
     """Top-1 of a 2D network that sees one frame, on people it has not seen."""
     stage = film_stage()
-    stage.make(progress=progress)
-    net = small_networks.classifier(axes=2, channels=3, classes=len(stage.activities))
-    course = Course(epochs=10, batch=64, flips=True, shifts=6)
+    stage.make_recordings(progress=progress)
+    net = small_networks.make_classifier(axes=2, channels=3, classes=len(stage.activities))
+    course = TrainingCourse(epochs=10, batch=64, flips=True, shifts=6)
     learned, unseen = _frames(stage, "public", "train", each=4), _frames(stage, "test", each=2)
-    return {"top_1": taught_top_1(net, learned, unseen, course=course, progress=progress)}
+    return {"top_1": measure_trained_top_1(net, learned, unseen, course=course, progress=progress)}
 
 
 def activity_from_background(correlation: float, progress: Tick) -> dict[str, float]:
     """Top-1 of a 2D network that sees the empty place alone."""
     stage = film_stage(correlation=correlation)
     learned, unseen = _places(stage, progress, "public", "train"), _places(stage, progress, "test")
-    net = small_networks.classifier(axes=2, channels=3, classes=len(stage.activities))
-    course = Course(epochs=20, batch=64, shifts=6)
-    top_1 = taught_top_1(net, learned, unseen, course=course, progress=progress)
+    net = small_networks.make_classifier(axes=2, channels=3, classes=len(stage.activities))
+    course = TrainingCourse(epochs=20, batch=64, shifts=6)
+    top_1 = measure_trained_top_1(net, learned, unseen, course=course, progress=progress)
     return {"top_1": top_1, "chance": 1 / len(stage.activities), "correlation": correlation}
 
 
 def _places(stage: Stage, progress: Tick, *splits: str) -> Learned:
     """(N, 3, H, W) bytes: where each video is, with nobody in it."""
-    chosen = [stage.part(split) for split in splits]
+    chosen = [stage.select_part(split) for split in splits]
     total = sum(map(len, chosen))
     images, targets = [], []
     for one in chosen:
         for index, known in enumerate(one.labels):
-            images.append(np.moveaxis(one.empty(index), -1, 0))
+            images.append(np.moveaxis(one.render_empty_place(index), -1, 0))
             targets.append(stage.activities.index(str(known.activity)))
             progress(len(images), total)
     return np.stack(images), np.array(targets)
@@ -261,15 +261,15 @@ _KNOWN_TAKES = 4  # takes of each person that are known
 def subject_from_video(progress: Tick) -> dict[str, float]:
     """Rank-1 among people whom the network has not seen, by nearest neighbour of its features."""
     stage = Stage(subjects=210, videos=2_520, frames=4, rate_hz=2.5, bystanders=0.0)
-    stage.make(progress=progress)
+    stage.make_recordings(progress=progress)
     people, _, names = _crops(stage, "public", "train")
     known = sorted(set(names))
     targets = np.array([known.index(name) for name in names])
-    net = small_networks.classifier(axes=2, channels=3, classes=len(known))
-    course = Course(epochs=12, batch=64, flips=True, shifts=3)
-    fit(net, people, targets, course=course, progress=progress)
+    net = small_networks.make_classifier(axes=2, channels=3, classes=len(known))
+    course = TrainingCourse(epochs=12, batch=64, flips=True, shifts=3)
+    train_plainly(net, people, targets, course=course, progress=progress)
     others, _, whose = _crops(stage, "test")
-    features = without_privacy.predict(net[:-2], others)
+    features = without_privacy.predict_outputs(net[:-2], others)
     features = features.reshape(-1, stage.world.frames, features.shape[1]).mean(axis=1)
     whose = whose[:: stage.world.frames]
     return {"rank_1": _rank_1(features, whose), "people": len(set(whose))}
@@ -300,16 +300,23 @@ def attributes_from_video(progress: Tick) -> dict[str, float]:
         height=160,
         width=160,
     )
-    stage.make(progress=progress)
+    stage.make_recordings(progress=progress)
     people, labels, _ = _crops(stage, "public", "train", size=_LARGE)
     values = [(key, value) for key in ATTRIBUTES for value in sorted({one[key] for one in labels})]
     targets = _asked(labels, values)
-    net = small_networks.classifier(axes=2, channels=3, classes=len(values))
-    course = Course(epochs=10, flips=True, shifts=4)
-    fit(net, people, targets, course=course, progress=progress, loss=without_privacy.binary)
+    net = small_networks.make_classifier(axes=2, channels=3, classes=len(values))
+    course = TrainingCourse(epochs=10, flips=True, shifts=4)
+    train_plainly(
+        net,
+        people,
+        targets,
+        course=course,
+        progress=progress,
+        loss=without_privacy.compute_binary_loss,
+    )
     others, wanted, _ = _crops(stage, "test", size=_LARGE)
     out = (
-        without_privacy.predict(net, others)
+        without_privacy.predict_outputs(net, others)
         .reshape(-1, stage.world.frames, len(values))
         .mean(axis=1)
     )
@@ -328,14 +335,18 @@ def _asked(labels: Sequence[Any], values: Sequence[tuple[str, Any]]) -> np.ndarr
 def pose_from_photo(progress: Tick) -> dict[str, float]:
     """PCKh@0.5 over the 16 MPII joints inside the picture, on people it has not seen."""
     stage = Stage(kind=Medium.PHOTOS, joints="mpii", subjects=84, photos=7_776, photo_px=64)
-    stage.make(progress=progress)
+    stage.make_recordings(progress=progress)
     images, joints, _ = _photos(stage, "public", "train")
     unseen, right, heads = _photos(stage, "test")
     net = small_networks.PoseNet(len(stage.joint_names))
-    course = Course(epochs=12)
-    fit(net, images, joints, course=course, progress=progress, loss=small_networks.heat_loss)
-    maps = without_privacy.predict(net, unseen)
-    apart = np.linalg.norm(small_networks.joints_of(torch.from_numpy(maps)).numpy() - right, axis=2)
+    course = TrainingCourse(epochs=12)
+    train_plainly(
+        net, images, joints, course=course, progress=progress, loss=small_networks.compute_heat_loss
+    )
+    maps = without_privacy.predict_outputs(net, unseen)
+    apart = np.linalg.norm(
+        small_networks.find_hottest_joints(torch.from_numpy(maps)).numpy() - right, axis=2
+    )
     inside = ((right >= 0) & (right <= 1)).all(axis=2)
     hit = apart < 0.5 * heads[:, None]
     return {"pckh": float(100 * hit[inside].mean())}
@@ -389,15 +400,15 @@ def place_from_photo(progress: Tick) -> dict[str, float]:
     jobs = [(place, view) for place in range(world.places) for view in range(plan.VIEWS)]
     pictures = []
     for number, (place, view) in enumerate(jobs):
-        take = plan.take(world, number, kind="videos")
+        take = plan.plan_take(world, number, kind="videos")
         pictures.append(
-            takes.shoot(world, replace(take, place=place, view=view), kind="videos").frames[0]
+            takes.shoot_take(world, replace(take, place=place, view=view), kind="videos").frames[0]
         )
         progress(number + 1, len(jobs))
     images, where = np.stack(pictures), np.array([place for place, _ in jobs])
     known = np.isin([view for _, view in jobs], _KNOWN_VIEWS)
-    net = convolutional.load(downloads.fetch("efficientnet_lite0"))
-    features = convolutional.embed(images, net=net)
+    net = convolutional.load_efficientnet_lite(downloads.fetch_asset("efficientnet_lite0"))
+    features = convolutional.embed_images(images, net=net)
     rows = np.linspace(0, images.shape[1], 9)[:-1].astype(int)
     small = np.add.reduceat(np.add.reduceat(images.astype(float), rows, 1), rows, 2)
     thumbs = [small.reshape(len(small), -1), _standard(small).reshape(len(small), -1)]
@@ -425,16 +436,20 @@ def _nearest(features: np.ndarray, where: np.ndarray, known: np.ndarray) -> floa
 def activity_from_wrist(progress: Tick) -> dict[str, float]:
     """Top-1 over windows of 2.56 s of the wrist's sensors, on people it has not seen."""
     stage = Stage(kind=Medium.SIGNALS, wearers=84)
-    stage.make(progress=progress)
+    stage.make_recordings(progress=progress)
     inputs, targets = _windows(stage, "public", "train")
     unseen, right = _windows(stage, "test")
     middle, spread = inputs.mean(axis=(0, 2)), inputs.std(axis=(0, 2))
     inputs, unseen = ((each - middle[:, None]) / spread[:, None] for each in (inputs, unseen))
-    net = small_networks.classifier(
+    net = small_networks.make_classifier(
         axes=1, channels=_WRIST, classes=len(stage.activities), widths=(32, 64, 128)
     )
-    learned, tested, course = (inputs, targets), (unseen, right), Course(epochs=20, batch=64)
-    return {"top_1": taught_top_1(net, learned, tested, course=course, progress=progress)}
+    learned, tested, course = (
+        (inputs, targets),
+        (unseen, right),
+        TrainingCourse(epochs=20, batch=64),
+    )
+    return {"top_1": measure_trained_top_1(net, learned, tested, course=course, progress=progress)}
 
 
 def _windows(stage: Stage, *splits: str) -> tuple[np.ndarray, np.ndarray]:

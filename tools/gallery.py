@@ -13,21 +13,21 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # run from a checkout
 from experiments.engine import Progress, hide_progress, show_progress
 from experiments.pages import write_table
 from masquerade import catalog
-from masquerade._formatting import shown as rounded
+from masquerade._formatting import format_rounded_up as rounded
 from masquerade.demo import films
 from masquerade.demo.films import ZOOM
 from masquerade.errors import BadInput, MissingExtra
 from masquerade.guarantee import Guarantee
 from masquerade.io import atomic
 from masquerade.mechanism import Mechanism
-from masquerade.mechanisms.expected_view import Sight, expect
-from masquerade.progress import waiting
+from masquerade.mechanisms.expected_view import ExpectedView, predict_view
+from masquerade.progress import show_spinner
 from masquerade.publish import collections
 from masquerade.publish.recording import make_mechanism, release_value
 from masquerade.quality import picture
 from masquerade.quality.picture import PictureQuality
 from masquerade.recordings import Video
-from masquerade.result import Answer
+from masquerade.result import CommandResult
 from masquerade.wording import explain
 from tools import run_tool
 
@@ -98,14 +98,14 @@ class Shown:
     mechanism: Mechanism | None = None
     guarantee: Guarantee | None = None
     quality: PictureQuality | None = None
-    sight: Sight | None = None
+    sight: ExpectedView | None = None
     why_not: str = ""
 
 
 def entries() -> list[Entry]:
     """All pictures of the page: every mechanism, some in several settings."""
     found = []
-    for name in catalog.names("mechanisms"):
+    for name in catalog.list_entries("mechanisms"):
         usual = _DEFAULTS if _is_heuristic(name) else {"16 pixels": _SMALL}
         for label, fields in SETTINGS.get(name, usual).items():
             found.append(Entry(name=name, label=label, fields=fields))
@@ -133,7 +133,9 @@ def show(entry: Entry, video: Video, folder: Path) -> Shown:
         mechanism=mechanism,
         guarantee=done.receipt.guarantee,
         quality=picture.measure(video.frames, released.frames),
-        sight=expect(mechanism.plan(video.frames.shape), (video.frames.shape,), is_video=True),
+        sight=predict_view(
+            mechanism.plan(video.frames.shape), (video.frames.shape,), is_video=True
+        ),
     )
 
 
@@ -143,7 +145,7 @@ def command(shown: Shown) -> str:
     words = [f"masquerade release {source}.mp4 released.mp4 --mechanism {name}"]
     for key, value in shown.entry.fields.items():
         words.append(f"--{key} {value:g}" if isinstance(value, float) else f"--{key} {value}")
-    words += ["--yes"] * (shown.sight is Sight.GREY)
+    words += ["--yes"] * (shown.sight is ExpectedView.GREY)
     return " ".join(words)
 
 
@@ -261,7 +263,7 @@ class Gallery:
     out: Path = Path("docs/gallery")
     stage: Path | None = Path("docs/stage")
 
-    def run(self) -> Answer:
+    def run(self) -> CommandResult:
         """Write pictures and page."""
         self.out.mkdir(parents=True, exist_ok=True)
         page = self.out.with_name(f"{self.out.name}.md")
@@ -271,7 +273,7 @@ class Gallery:
         atomic.write_whole(page, markdown(found, self.out.name, before=before).encode())
         stage = write_stage(self.stage) if self.stage is not None else []
         missing = {shown.entry.file: shown.why_not for shown in found if shown.quality is None}
-        return Answer(
+        return CommandResult(
             data={"page": str(page), "pictures": len(found) - len(missing), "left_out": missing},
             lines=[
                 f"Wrote {page} and {len(found) - len(missing)} pictures.",
@@ -284,10 +286,10 @@ class Gallery:
 def write_stage(folder: Path) -> list[Path]:
     """Draw the pictures of Stage that stand in the docs, and a film."""
     folder.mkdir(parents=True, exist_ok=True)
-    with waiting("drawing people", seconds=30):
+    with show_spinner("drawing people", seconds=30):
         files = {name: text.encode() for name, text in films.draw_sheets().items()}
-        shown = [films.make_clip(index) for index in collections.pick(films.FILM, 12)]
-        files["film.mp4"] = collections.film(shown)
+        shown = [films.make_clip(index) for index in collections.pick_recordings(films.FILM, 12)]
+        files["film.mp4"] = collections.encode_film(shown)
     for name, data in files.items():
         atomic.write_whole(folder / name, data)
     return [folder / name for name in files]

@@ -25,7 +25,7 @@ import numpy as np
 from masquerade._torch import Tensor, nn, torch
 from masquerade.networks import mvit_layers
 from masquerade.networks.picture_crops import crop_person
-from masquerade.networks.small_networks import UNet, classifier
+from masquerade.networks.small_networks import UNet, make_classifier
 
 Progress = Callable[[int, int], None]
 
@@ -129,9 +129,9 @@ def played(contest: Contest, films: PublicFilms, *, where: str, progress: Progre
 
 def reader() -> nn.Module:
     """The public network, which reads films (N, 3, T, H, W) from -1 to 1."""
-    net: nn.Module = mvit_layers.pretrained("mvit_small")
+    net: nn.Module = mvit_layers.load_pretrained_mvit("mvit_small")
     net.register_forward_pre_hook(
-        lambda _, given: (mvit_layers.fitted(given[0] / 2 + 0.5, "mvit_small"),)
+        lambda _, given: (mvit_layers.fit_films(given[0] / 2 + 0.5, "mvit_small"),)
     )
     return net
 
@@ -160,7 +160,7 @@ class _Players:
     def _watcher(self) -> nn.Module:
         is_alf = self.contest.task is Task.ALF
         classes = sum(self.known.sizes) if is_alf else _EMBEDDED
-        return classifier(axes=2, channels=3, classes=classes, widths=_WIDTHS).to(self.where)
+        return make_classifier(axes=2, channels=3, classes=classes, widths=_WIDTHS).to(self.where)
 
     def _optimiser(self) -> torch.optim.Optimizer:
         return torch.optim.AdamW(self.watchers.parameters(), lr=self.contest.rate)

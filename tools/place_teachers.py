@@ -12,7 +12,7 @@ import numpy as np
 
 from masquerade._torch import Tensor, nn, torch
 from masquerade.networks.place_networks import PlaceSensitivity
-from masquerade.vision.backbones import Backbone
+from masquerade.vision.backbones import FeatureBackbone
 from masquerade.vision.features import PlaceFeatures, backbone_of
 from tools.place_worlds import Progress
 
@@ -30,7 +30,7 @@ class Teacher:
         net: with its weights, on its device.
     """
 
-    backbone: Backbone
+    backbone: FeatureBackbone
     net: nn.Module
 
     @property
@@ -44,7 +44,7 @@ class Teacher:
         down, right = (_resizing(length, side).to(pictures.device) for length in pictures.shape[2:])
         squares = (down @ pictures @ right.T).contiguous(memory_format=torch.channels_last)
         with torch.autocast(self.where, dtype=torch.bfloat16, enabled=self.where == "cuda"):
-            found = self.backbone.seen(squares, net=self.net)
+            found = self.backbone.embed_pictures(squares, net=self.net)
         return nn.functional.normalize(found.float(), dim=1)
 
     def all_features(self, frames: np.ndarray) -> Tensor:
@@ -80,7 +80,7 @@ def teachers(names: tuple[str, ...], where: Where) -> dict[str, Teacher]:
     found = {}
     for name in names:
         backbone = backbone_of(name)
-        net = backbone.load(PlaceFeatures(backbone=name).path)
+        net = backbone.load_net(PlaceFeatures(backbone=name).path)
         found[name] = Teacher(backbone=backbone, net=net.to(where))
     return found
 

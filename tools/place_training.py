@@ -24,8 +24,8 @@ from experiments.engine import Progress, hide_progress, show_progress
 from masquerade import _check
 from masquerade._torch import Tensor, nn, torch
 from masquerade.networks import place_networks
-from masquerade.networks.place_networks import PlaceTexture, code_shapes, standard
-from masquerade.result import Answer
+from masquerade.networks.place_networks import PlaceTexture, list_code_shapes, standardise_fields
+from masquerade.result import CommandResult
 from tools import place_teachers, place_worlds, run_tool
 from tools.place_teachers import Teacher, margins
 
@@ -80,7 +80,7 @@ class PlaceTraining:
         if not self.networks:
             raise ValueError("Expected at least one network to learn from, got none.")
 
-    def run(self) -> Answer:
+    def run(self) -> CommandResult:
         """Draw, train, write, try."""
         if self.device == "cuda" and not torch.cuda.is_available():
             raise ValueError("Expected a GPU for device=cuda, found none; take device=cpu.")
@@ -90,7 +90,7 @@ class PlaceTraining:
         with show_progress() as progress:
             lesson = draw_lesson(self, place_worlds.public_people(_PEOPLE), progress)
             found = train(self, place_teachers.teachers(names, self.device), lesson, progress)
-        return Answer(data=found, lines=[*found["lines"], f"Wrote {self.out}."])
+        return CommandResult(data=found, lines=[*found["lines"], f"Wrote {self.out}."])
 
     @property
     def command(self) -> str:
@@ -318,7 +318,8 @@ def released(pictures: Tensor, fields: Tensor, behind: Tensor, psnr: Tensor) -> 
 def random_codes(count: int, size: tuple[int, int], where: str) -> list[Tensor]:
     """For textures of an experiment; what is published has them from the noise source."""
     return [
-        torch.normal(0.0, 1.0, size=(count, *shape), device=where) for shape in code_shapes(*size)
+        torch.normal(0.0, 1.0, size=(count, *shape), device=where)
+        for shape in list_code_shapes(*size)
     ]
 
 
@@ -437,7 +438,7 @@ def draw_textures(net: PlaceTexture, pictures: Tensor) -> Tensor:
     size = (pictures.shape[2], pictures.shape[3])
     with torch.no_grad():
         made = net(random_codes(max(_TOGETHER, count), size, where))
-        return standard(made - made.mean(dim=0))[:count]
+        return standardise_fields(made - made.mean(dim=0))[:count]
 
 
 def name_places(

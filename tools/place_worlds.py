@@ -19,7 +19,7 @@ from masquerade.datasets.stage import Stage
 from masquerade.stage import backdrop, places
 from masquerade.stage.places import StagedPlace
 from masquerade.stage.plan import USUAL_ANGLE
-from masquerade.stage.raster import Camera, Light
+from masquerade.stage.raster import Camera, SceneLight
 from masquerade.stage.solids import NUM_VIEWS
 from tools.pretrain import SEEDS as WORLD_SEEDS
 
@@ -89,15 +89,15 @@ class _Drawing:
     seed: int
     size: tuple[int, int]
 
-    def scenes(self, number: int, view: int) -> Iterator[tuple[StagedPlace, Camera, Light]]:
+    def scenes(self, number: int, view: int) -> Iterator[tuple[StagedPlace, Camera, SceneLight]]:
         """What is drawn of one place."""
-        place = places.make(number, seed=self.seed)
+        place = places.make_staged_place(number, seed=self.seed)
         for take in range(self.takes):
             rng = np.random.default_rng([self.seed, number, take])
             height, width = self.size
-            wide = places.camera(place, view, height=height, width=width, rng=rng)
+            wide = places.place_camera(place, view, height=height, width=width, rng=rng)
             camera = replace(wide, fov_deg=wide.fov_deg * USUAL_ANGLE)
-            yield place, camera, places.lit(place, rng=rng)
+            yield place, camera, places.sample_take_light(place, rng=rng)
 
     def pictures(self, wanted: Sequence[tuple[int, int]]) -> np.ndarray:
         """(N x takes, H, W, 3) uint8, drawn here."""
@@ -107,7 +107,7 @@ class _Drawing:
     def views(self, wanted: Sequence[tuple[int, int]]) -> list[backdrop.InView]:
         """The same before it is drawn."""
         scenes = (scene for each in wanted for scene in self.scenes(*each))
-        return [backdrop.in_view(*scene) for scene in scenes]
+        return [backdrop.find_quads_in_view(*scene) for scene in scenes]
 
 
 def empty_places(

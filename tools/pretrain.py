@@ -33,8 +33,8 @@ from masquerade.networks import (
     without_privacy,
 )
 from masquerade.networks.picture_crops import SIZE_PX
-from masquerade.quality.pose import pckh
-from masquerade.result import Answer
+from masquerade.quality.pose import compute_pckh
+from masquerade.result import CommandResult
 from tools import run_tool
 
 Tick = Callable[[int, int], None]
@@ -89,7 +89,9 @@ class Pretrain:
         _check.count(epochs=self.epochs, batch=self.batch)
         if self.network is not None and (self.network in _FOR_POSE) != (self.task == "pose"):
             there = _FOR_POSE if self.task == "pose" else _FOR_FILMS
-            raise ValueError(_check.unknown(f"network for {self.task}", self.network, there))
+            raise ValueError(
+                _check.describe_unknown(f"network for {self.task}", self.network, there)
+            )
         if not _LEAST <= self.videos <= _MOST:
             raise ValueError(f"Expected videos from {_LEAST} to {_MOST}, got videos={self.videos}.")
 
@@ -99,13 +101,13 @@ class Pretrain:
         usual = "tiny_vit_small" if self.task == "pose" else "mvit_small"
         return self.network or usual
 
-    def run(self) -> Answer:
+    def run(self) -> CommandResult:
         """Draw, train, test, write."""
         with show_progress() as progress:
             if self.task == "pose":
                 return _answer_pose(self, pretrain_pose(self, partial(progress, self.taught)))
             found = pretrain(self, partial(progress, self.taught))
-        return Answer(
+        return CommandResult(
             data=found,
             lines=[
                 f"Learned from {found['learned']} public films of {found['people']} people, "
@@ -125,20 +127,20 @@ def pretrain(plan: Pretrain, progress: Tick = lambda done, total: None) -> dict[
     refuse_impossible(plan, has_gpu=torch.cuda.is_available())
     torch.manual_seed(0)
     classes = len(Stage(repertoire="public").activities)
-    net = mvit_layers.make(plan.taught, classes=classes)
+    net = mvit_layers.make_mvit(plan.taught, classes=classes)
     films, targets, people = _films(plan.videos, plan.device, progress)
     is_held = np.isin(people, held_out_people(people))
     entrance = net.to(plan.device).register_forward_pre_hook(
-        lambda _, given: (mvit_layers.fitted(given[0] / 2 + 0.5, plan.taught),)  # from -1 to 1
+        lambda _, given: (mvit_layers.fit_films(given[0] / 2 + 0.5, plan.taught),)  # from -1 to 1
     )
-    without_privacy.fit(
+    without_privacy.train_plainly(
         net,
         films[~is_held],
         targets[~is_held],
-        course=without_privacy.Course(**_course(plan)),
+        course=without_privacy.TrainingCourse(**_course(plan)),
         progress=progress,
     )
-    out = without_privacy.predict(net, films[is_held])
+    out = without_privacy.predict_outputs(net, films[is_held])
     entrance.remove()
     mvit_layers.save_weights(net, plan.out)
     return {
@@ -147,7 +149,7 @@ def pretrain(plan: Pretrain, progress: Tick = lambda done, total: None) -> dict[
         "learned": int((~is_held).sum()),
         "people": len(set(people[~is_held].tolist())),
         "held_out": int(is_held.sum()),
-        "top_1": without_privacy.top_1(out, targets[is_held]),
+        "top_1": without_privacy.compute_top_1(out, targets[is_held]),
         "chance": 1 / classes,
         "weights": str(plan.out),
     }
@@ -201,7 +203,7 @@ def _films(videos: int, device: str, progress: Tick) -> tuple[np.ndarray, np.nda
     targets, people = np.empty(videos, np.int64), np.empty(videos, "U16")
     done = 0
     for stage, count in _list_film_worlds(videos):
-        for video in stage.drawn(count, device=device):
+        for video in stage.make_videos(count, device=device):
             films[done] = np.moveaxis(video.frames, -1, 0)  # (3, T, H, W)
             targets[done] = stage.activities.index(str(video.activity))
             people[done] = f"{stage.seed}/{video.subject}"
@@ -243,8 +245,8 @@ class Album:
         return Album(**{name: value[rows] for name, value in vars(self).items()})
 
 
-def _answer_pose(plan: Pretrain, found: Mapping[str, Any]) -> Answer:
-    return Answer(
+def _answer_pose(plan: Pretrain, found: Mapping[str, Any]) -> CommandResult:
+    return CommandResult(
         data=dict(found),
         lines=[
             f"Learned from {found['learned']} public photos of {found['people']} people, "
@@ -265,7 +267,7 @@ def pretrain_pose(plan: Pretrain, progress: Tick) -> dict[str, Any]:
     net = tiny_vit_pose.JointFinder(plan.taught, len(joints.COCO), is_folded=False).to(plan.device)
     rate = _RATE * (plan.batch / 32) ** 0.5
     teach(net, learned, epochs=plan.epochs, batch=plan.batch, rate=rate, progress=progress)
-    net = tiny_vit_pose.folded(net).to(plan.device).eval()
+    net = tiny_vit_pose.fold_joint_finder(net).to(plan.device).eval()
     save(net, plan)
     return {
         "network": plan.taught,
@@ -308,7 +310,7 @@ def gathered_album(
         name: [] for name in ("images", "joints", "boxes", "head_px", "people")
     }
     for stage, count in worlds:
-        for photo in stage.photographed(count, device=device):
+        for photo in stage.make_photos(count, device=device):
             held["images"].append(photo.image)
             held["joints"].append(photo.joints)
             held["boxes"].append(photo.box)
@@ -363,7 +365,7 @@ def lesson(
     rng: np.random.Generator | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Crops (N, 3, 256, 192) and targets (N, J, 3) of some photos; jittered if there is chance."""
-    regions = [picture_crops.pose_square(tuple(album.boxes[row])) for row in rows]
+    regions = [picture_crops.find_pose_square(tuple(album.boxes[row])) for row in rows]
     sizes = np.array([[each.width, each.height] for each in regions])
     middles = np.array([[each.left, each.top] for each in regions]) + sizes / 2
     is_flipped = np.zeros(len(rows), bool)
@@ -372,7 +374,7 @@ def lesson(
         sizes = sizes * np.exp(rng.uniform(*_LOG_SCALES, (len(rows), 1)))
         is_flipped = rng.random(len(rows)) < 0.5
     placed = (album.joints[rows] - middles[:, None]) / sizes[:, None]  # -0.5 to 0.5
-    turned = placed[:, joints.mirrored(names)] * [-1, 1]
+    turned = placed[:, joints.find_mirror_order(names)] * [-1, 1]
     placed = np.where(is_flipped[:, None, None], turned, placed)
     is_known = (np.abs(placed) < 0.5).all(axis=2)
     places = (np.where(is_known[..., None], placed, 0) + 0.5) * [SIZE_PX[1], SIZE_PX[0]]
@@ -384,7 +386,7 @@ def lesson(
 
 def _resampled(images: Tensor, middles: np.ndarray, sizes: np.ndarray, sign: np.ndarray) -> Tensor:
     """Crops of pictures (N, H, W, 3) around middles (N, 2), bilinearly; mirrored where sign < 0."""
-    inputs = picture_crops.normalised(images.permute(0, 3, 1, 2))
+    inputs = picture_crops.normalise_crops(images.permute(0, 3, 1, 2))
     picture = np.array([inputs.shape[3], inputs.shape[2]])
     shift, scale = 2 * middles / picture - 1, sizes / picture
     turn = np.zeros((len(inputs), 2, 3))
@@ -405,15 +407,15 @@ def tested_pckh(
     found = []
     for start in range(0, len(album), 64):
         rows = np.arange(start, min(start + 64, len(album)))
-        regions = [picture_crops.pose_square(tuple(album.boxes[row])) for row in rows]
+        regions = [picture_crops.find_pose_square(tuple(album.boxes[row])) for row in rows]
         shown = [
             picture_crops.crop_pose(album.images[r], g) for r, g in zip(rows, regions, strict=True)
         ]
-        crops = picture_crops.as_inputs(np.stack(shown)).to(device)
-        said = tiny_vit_pose.answers(net, crops, is_flipped=True, batch=64)
-        points = tiny_vit_pose.decoded(said, smoothing=3.0).joints.cpu().numpy()
-        found += [region.back(one) for region, one in zip(regions, points, strict=True)]
-    return pckh(np.stack(found), album.joints, album.head_px, names=names, share=share).mean
+        crops = picture_crops.make_crop_inputs(np.stack(shown)).to(device)
+        said = tiny_vit_pose.predict_joint_logits(net, crops, is_flipped=True, batch=64)
+        points = tiny_vit_pose.decode_joints(said, smoothing=3.0).joints.cpu().numpy()
+        found += [region.map_back(one) for region, one in zip(regions, points, strict=True)]
+    return compute_pckh(np.stack(found), album.joints, album.head_px, names=names, share=share).mean
 
 
 if __name__ == "__main__":

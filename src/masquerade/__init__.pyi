@@ -6,7 +6,7 @@ from masquerade.errors import BudgetExceeded as BudgetExceeded
 from masquerade.errors import MissingExtra as MissingExtra
 from masquerade.guarantee import Accountant as Accountant
 from masquerade.guarantee import Guarantee as Guarantee
-from masquerade.guarantee import Kind as Kind
+from masquerade.guarantee import GuaranteeKind as GuaranteeKind
 from masquerade.guarantee import Relation as Relation
 from masquerade.guarantee import Unit as Unit
 from masquerade.guarantee import UnitName as UnitName
@@ -26,7 +26,7 @@ from masquerade.publish.collections import read_video as read_video
 from masquerade.publish.evaluation import Evaluation as Evaluation
 from masquerade.publish.evaluation import evaluate_file as evaluate_file
 from masquerade.publish.evaluation import measure_files as measure_files
-from masquerade.publish.folder import Work as Work
+from masquerade.publish.folder import FolderSettings as FolderSettings
 from masquerade.publish.folder import release_folder as release_folder
 from masquerade.publish.models import make_method as make_method
 from masquerade.publish.models import make_network as make_network
@@ -35,22 +35,22 @@ from masquerade.publish.models import train_file as train_file
 from masquerade.publish.pages import write_report as write_report
 from masquerade.publish.receipts import check_receipt as check_receipt
 from masquerade.publish.receipts import sign_receipt as sign_receipt
-from masquerade.publish.recording import Options as Options
+from masquerade.publish.recording import FileSettings as FileSettings
 from masquerade.publish.recording import make_mechanism as make_mechanism
 from masquerade.publish.recording import release_file as release_file
 from masquerade.publish.recording import release_value as release_value
-from masquerade.publish.sources import Limits as Limits
-from masquerade.publish.sources import Saving as Saving
-from masquerade.publish.spine import IfStanding as IfStanding
+from masquerade.publish.sources import OutputSettings as OutputSettings
+from masquerade.publish.sources import ReadLimits as ReadLimits
+from masquerade.publish.spine import IfExists as IfExists
 from masquerade.receipt import Receipt as Receipt
 from masquerade.receipt import Release as Release
 from masquerade.recordings import Photo as Photo
 from masquerade.recordings import Signal as Signal
 from masquerade.recordings import Video as Video
-from masquerade.scores import Attacked as Attacked
+from masquerade.scores import AttackResult as AttackResult
 from masquerade.scores import Evidence as Evidence
+from masquerade.scores import MeasuredRate as MeasuredRate
 from masquerade.scores import Scores as Scores
-from masquerade.scores import Success as Success
 from masquerade.scores import Utility as Utility
 from masquerade.wording import explain as explain
 

@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Any
 from masquerade.errors import BadInput, MissingExtra
 
 
-def require(module: str, *, extra: str = "") -> ModuleType:
+def require_extra(module: str, *, extra: str = "") -> ModuleType:
     """Import ``module`` or raise with the line that installs it; some need no extra.
 
     Example:
-        >>> require("json", extra="train").loads("1")
+        >>> require_extra("json", extra="train").loads("1")
         1
     """
     try:
@@ -39,11 +39,11 @@ def require(module: str, *, extra: str = "") -> ModuleType:
         ) from error
 
 
-class Later:
+class lazy_module:
     """``module``, imported when something of it is asked for.
 
     Example:
-        >>> json = Later("json", extra="train")
+        >>> json = lazy_module("json", extra="train")
         >>> json.loads("1")
         1
     """
@@ -54,18 +54,18 @@ class Later:
     def __getattr__(self, name: str) -> Any:
         if name == "__wrapped__":  # asked of us by those who look for functions, not of the module
             raise AttributeError(name)
-        module = sys.modules.get(self._module) or require(self._module, extra=self._extra)
+        module = sys.modules.get(self._module) or require_extra(self._module, extra=self._extra)
         found = getattr(module, name)
         if isinstance(found, ModuleType):  # a part of a package is not asked for again
             self.__dict__[name] = found
         return found
 
 
-class Compiled:
+class LazyNumba:
     """A loop that numba compiles when it is first called; as it stands where there is no numba.
 
     Example:
-        >>> Compiled(lambda x: x + 1)(2)
+        >>> LazyNumba(lambda x: x + 1)(2)
         3
     """
 
@@ -73,10 +73,10 @@ class Compiled:
         self._loop = loop
 
     def __call__(self, *given: Any) -> Any:
-        return self._compiled(*given)
+        return self._jit_loop(*given)
 
     @cached_property
-    def _compiled(self) -> Callable[..., Any]:
+    def _jit_loop(self) -> Callable[..., Any]:
         return import_module("numba").njit(cache=True)(self._loop) if has_numba() else self._loop
 
 
@@ -88,14 +88,14 @@ def has_numba() -> bool:
         return False
 
 
-def alone(module: str) -> None:
+def load_alone(module: str) -> None:
     """Load one module of a package, so that a later import of it leaves the others unloaded.
 
     For a package that imports all of its parts, and long ones, where one small part is needed. The
     whole package can still be imported, and then shares this module.
 
     Example:
-        >>> alone("email.charset")
+        >>> load_alone("email.charset")
         >>> from email.charset import Charset
     """
     package = module.rpartition(".")[0]
@@ -115,7 +115,7 @@ def alone(module: str) -> None:
         raise
 
 
-def function(path: Path, name: str, *, signature: str) -> Callable[..., Any]:
+def load_function(path: Path, name: str, *, signature: str) -> Callable[..., Any]:
     """The function of that name in a file, which is run for it.
 
     Args:
@@ -148,11 +148,24 @@ if TYPE_CHECKING:
     import torch
     from scipy import ndimage, optimize, spatial, special, stats
 else:
-    av, mpmath = Later("av"), Later("mpmath")
-    scipy, sql = Later("scipy"), Later("sqlalchemy")
-    torch = Later("torch", extra="train")
-    ndimage, optimize = Later("scipy.ndimage"), Later("scipy.optimize")
-    spatial, special, stats = Later("scipy.spatial"), Later("scipy.special"), Later("scipy.stats")
+    av, mpmath = lazy_module("av"), lazy_module("mpmath")
+    scipy, sql = lazy_module("scipy"), lazy_module("sqlalchemy")
+    torch = lazy_module("torch", extra="train")
+    ndimage, optimize = lazy_module("scipy.ndimage"), lazy_module("scipy.optimize")
+    spatial, special, stats = (
+        lazy_module("scipy.spatial"),
+        lazy_module("scipy.special"),
+        lazy_module("scipy.stats"),
+    )
 
-__all__ = ["Compiled", "Later", "alone", "av", "has_numba", "mpmath", "ndimage", "optimize"]
-__all__ += ["require", "scipy", "spatial", "special", "sql", "stats", "torch"]
+__all__ = [
+    "LazyNumba",
+    "av",
+    "has_numba",
+    "lazy_module",
+    "load_alone",
+    "mpmath",
+    "ndimage",
+    "optimize",
+]
+__all__ += ["require_extra", "scipy", "spatial", "special", "sql", "stats", "torch"]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from masquerade._optional import require
+from masquerade._optional import require_extra
 
 try:
     import torch
     from torch import Tensor, nn
 except ImportError:
-    require("torch", extra="train")
+    require_extra("torch", extra="train")
     raise
 
 

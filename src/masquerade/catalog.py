@@ -4,9 +4,9 @@ A line of it names a mechanism, a method, an attack or a data set, with its clas
 the fields of the smallest sensible instance. Adding one is a class and a line.
 
 Example:
-    >>> "gaussian_noise" in names("mechanisms")
+    >>> "gaussian_noise" in list_entries("mechanisms")
     True
-    >>> type(example("mechanisms", "gaussian_noise")).__name__
+    >>> type(make_example("mechanisms", "gaussian_noise")).__name__
     'GaussianNoise'
 """
 
@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from masquerade import _check
 
-_KINDS = {
+_ENTRY_NOUNS = {
     "mechanisms": "mechanism",
     "accounting.published": "paper",
     "datasets": "data set",
@@ -27,7 +27,7 @@ _KINDS = {
     "training": "method",
     "attacks": "attack",
 }
-_ROOMS = (*_KINDS, "audits")
+_PACKAGES = (*_ENTRY_NOUNS, "audits")
 
 
 class CatalogEntry(NamedTuple):
@@ -47,64 +47,66 @@ class CatalogEntry(NamedTuple):
 
 
 @cache
-def names(room: str) -> tuple[str, ...]:
+def list_entries(package: str) -> tuple[str, ...]:
     """The entries of a room ("mechanisms", "accounting.published", ...), in alphabetical order."""
     try:
-        return tuple(sorted(import_module(f"masquerade.{room}").ENTRIES))
+        return tuple(sorted(import_module(f"masquerade.{package}").ENTRIES))
     except ModuleNotFoundError:
-        raise ValueError(f"Expected a room of masquerade, got room={room!r}.") from None
+        raise ValueError(f"Expected a room of masquerade, got room={package!r}.") from None
 
 
-def find_entry(room: str, name: str) -> CatalogEntry:
+def find_entry(package: str, name: str) -> CatalogEntry:
     """A line of a room's table.
 
     Raises:
         ValueError: if there is no such entry; the message lists those there are.
     """
-    if name not in names(room):
-        raise ValueError(_check.unknown(kind_of(room), name, names(room)))
-    found: CatalogEntry = import_module(f"masquerade.{room}").ENTRIES[name]
+    if name not in list_entries(package):
+        raise ValueError(
+            _check.describe_unknown(find_entry_noun(package), name, list_entries(package))
+        )
+    found: CatalogEntry = import_module(f"masquerade.{package}").ENTRIES[name]
     return found
 
 
-def load_class(room: str, name: str) -> type[Any]:
+def load_class(package: str, name: str) -> type[Any]:
     """The class of an entry.
 
     Example:
         >>> load_class("mechanisms", "blur").__name__
         'Blur'
     """
-    file, _, own = find_entry(room, name).home.partition(":")
+    file, _, own = find_entry(package, name).home.partition(":")
     found: type[Any] = getattr(import_module(f"masquerade.{file}"), own)
     return found
 
 
-def example(room: str, name: str) -> Any:
+def make_example(package: str, name: str) -> Any:
     """The smallest sensible instance of an entry."""
-    return load_class(room, name)(**find_entry(room, name).fields)
+    return load_class(package, name)(**find_entry(package, name).fields)
 
 
-def kind_of(room: str) -> str:
+def find_entry_noun(package: str) -> str:
     """What an entry of a room is called.
 
     Example:
-        >>> kind_of("mechanisms")
+        >>> find_entry_noun("mechanisms")
         'mechanism'
     """
-    return _KINDS.get(room, f"{room} entry")
+    return _ENTRY_NOUNS.get(package, f"{package} entry")
 
 
-def is_a(room: str, name: str, base: str) -> bool:
+def is_a(package: str, name: str, base: str) -> bool:
     """Whether an entry's class is built on one of that name.
 
     Example:
         >>> is_a("mechanisms", "blur", "Heuristic")
         True
     """
-    return any(each.__name__ == base for each in load_class(room, name).__mro__)
+    return any(each.__name__ == base for each in load_class(package, name).__mro__)
 
 
-def name_of(entry: object) -> str:
+def find_entry_name(entry: object) -> str:
     """The name of an entry's instance; of a class that no table lists, its file's."""
     return _class_name(type(entry).__module__, type(entry).__qualname__)
 
@@ -112,16 +114,16 @@ def name_of(entry: object) -> str:
 @cache
 def _class_name(module: str, own: str) -> str:
     home = f"{module.removeprefix('masquerade.')}:{own}"
-    listed = ((room, name) for room in _ROOMS for name in names(room))
+    listed = ((room, name) for room in _PACKAGES for name in list_entries(room))
     found = (name for room, name in listed if find_entry(room, name).home == home)
     return next(found, module.rpartition(".")[2])
 
 
-def summary(room: str, name: str) -> str:
+def find_summary(package: str, name: str) -> str:
     """What an entry is, in a sentence.
 
     Example:
-        >>> summary("mechanisms", "blur")
+        >>> find_summary("mechanisms", "blur")
         'Gaussian blur of frames, whole or inside given masks.'
     """
-    return find_entry(room, name).summary
+    return find_entry(package, name).summary

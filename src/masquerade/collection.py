@@ -48,7 +48,7 @@ class Medium(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class About:
+class DataSource:
     """Where a data set comes from.
 
     Args:
@@ -90,7 +90,7 @@ class Labels:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Count:
+class CountLine:
     """One line of a check: what was found beside what was published.
 
     Args:
@@ -108,7 +108,7 @@ class Count:
     missing: tuple[str, ...] = ()
 
     @property
-    def is_right(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether nothing is missing and the number, if one is known, is the published one."""
         return not self.missing and self.published in (None, self.found)
 
@@ -128,7 +128,7 @@ class Collection(ABC, Generic[Item]):
     and whoever reads without asking for one gets ``USUAL``.
     """
 
-    ABOUT: ClassVar[About]
+    ABOUT: ClassVar[DataSource]
     PUBLISHED: ClassVar[PublishedCounts] = {}
     CLASSES: ClassVar[tuple[str, ...]] = ()
     USUAL: ClassVar[str] = "all"
@@ -140,9 +140,9 @@ class Collection(ABC, Generic[Item]):
         for name, hint in _hints(type(self)).items():
             if hint is Path and not isinstance(path := getattr(self, name), Path):
                 raise TypeError(f"Expected {name} to be a pathlib.Path, got {path!r}; wrap it.")
-        for name, choices in _choices(type(self)).items():
+        for name, choices in _list_choices(type(self)).items():
             if (value := getattr(self, name)) not in choices:
-                raise ValueError(_check.unknown(name, value, _names(choices)))
+                raise ValueError(_check.describe_unknown(name, value, _list_choice_names(choices)))
 
     @property
     def kind(self) -> Medium:
@@ -151,10 +151,10 @@ class Collection(ABC, Generic[Item]):
 
     @property
     def kinds(self) -> tuple[Medium, ...]:
-        """What `of_kind` takes."""
+        """What `select_kind` takes."""
         return (self.kind,)
 
-    def of_kind(self, kind: Medium) -> Self:
+    def select_kind(self, kind: Medium) -> Self:
         """The same people as recordings of another kind, for whoever has several.
 
         Raises:
@@ -162,15 +162,15 @@ class Collection(ABC, Generic[Item]):
         """
         if kind not in self.kinds:
             raise BadInput(f"Expected a data set of {kind}, got {self.ABOUT.title}.")
-        return self if kind == self.kind else self._with(kind=kind)
+        return self if kind == self.kind else self._replace_fields(kind=kind)
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """What `part` takes; empty where nothing is split."""
-        return _names(_choices(type(self)).get("split", ()))
+        """What `select_part` takes; empty where nothing is split."""
+        return _list_choice_names(_list_choices(type(self)).get("split", ()))
 
     @property
-    def chosen_part(self) -> str | None:
+    def explicit_part(self) -> str | None:
         """The part that somebody chose; None where nobody did."""
         found: str | None = getattr(self, "split", None)
         return found
@@ -178,9 +178,9 @@ class Collection(ABC, Generic[Item]):
     @property
     def part_name(self) -> str:
         """The part that is read, chosen or usual."""
-        return self.chosen_part or self.USUAL
+        return self.explicit_part or self.USUAL
 
-    def part(self, name: str) -> Self:
+    def select_part(self, name: str) -> Self:
         """The part of this name.
 
         Raises:
@@ -189,18 +189,18 @@ class Collection(ABC, Generic[Item]):
         if name not in self.parts:
             listed = ", ".join(self.parts) or "which has no parts"
             raise BadInput(f"Expected a part of {self.ABOUT.title} ({listed}), got {name!r}.")
-        return self._with(split=name)
+        return self._replace_fields(split=name)
 
-    def unless_chosen(self, name: str) -> Self:
+    def select_default_part(self, name: str) -> Self:
         """The part of this name; itself where one was chosen already or nothing is split."""
-        return self if self.chosen_part is not None or not self.parts else self.part(name)
+        return self if self.explicit_part is not None or not self.parts else self.select_part(name)
 
     @property
-    def chosen_subjects(self) -> tuple[str, ...]:
+    def explicit_subjects(self) -> tuple[str, ...]:
         """Whom somebody chose by name; empty for everybody."""
         return ()
 
-    def of_subjects(self, names: Iterable[str]) -> Self:
+    def select_subjects(self, names: Iterable[str]) -> Self:
         """Only the recordings of these people, for whoever can choose among them.
 
         Raises:
@@ -237,12 +237,12 @@ class Collection(ABC, Generic[Item]):
         return ""
 
     @property
-    def published(self) -> PublishedCounts:
+    def publisher_counts(self) -> PublishedCounts:
         """What its publisher counts: how many there are of it, and where that stands."""
         return self.PUBLISHED
 
     @abstractmethod
-    def check(self) -> tuple[Count, ...]:
+    def check(self) -> tuple[CountLine, ...]:
         """Count what is there beside what was published; read lists, not recordings."""
 
     @abstractmethod
@@ -253,18 +253,18 @@ class Collection(ABC, Generic[Item]):
     def _load(self, index: int) -> Item:
         """Read recording ``index``, which is within range."""
 
-    def _count(self, what: str, found: int, missing: Iterable[str] = ()) -> Count:
-        """One line of a check, beside what ``published`` has of it."""
-        number, source = self.published.get(what, (None, "not known"))
-        return Count(
+    def _count_line(self, what: str, found: int, missing: Iterable[str] = ()) -> CountLine:
+        """One line of a check, beside what ``publisher_counts`` has of it."""
+        number, source = self.publisher_counts.get(what, (None, "not known"))
+        return CountLine(
             what=what, found=found, published=number, source=source, missing=tuple(missing)
         )
 
-    def _with(self, **changes: object) -> Self:
+    def _replace_fields(self, **changes: object) -> Self:
         changed: Self = replace(cast(Any, self), **changes)
         return changed
 
-    def _place(self, index: int) -> int:
+    def _normalize_index(self, index: int) -> int:
         """An index counted from the beginning."""
         if not -len(self) <= index < len(self):
             raise IndexError(f"Expected an index below {len(self)}, got {index}.")
@@ -274,7 +274,7 @@ class Collection(ABC, Generic[Item]):
         return len(self.labels)
 
     def __getitem__(self, index: int) -> Item:
-        return self._load(self._place(index))
+        return self._load(self._normalize_index(index))
 
     def __iter__(self) -> Iterator[Item]:
         return (self[index] for index in range(len(self)))
@@ -284,7 +284,7 @@ _hints = cache(get_type_hints)
 
 
 @cache
-def _choices(kind: type) -> Mapping[str, tuple[object, ...]]:
+def _list_choices(kind: type) -> Mapping[str, tuple[object, ...]]:
     """The values of each field whose type is a ``Literal``, or one or None."""
     found = {}
     for name, hint in _hints(kind).items():
@@ -295,15 +295,15 @@ def _choices(kind: type) -> Mapping[str, tuple[object, ...]]:
     return found
 
 
-def _names(choices: tuple[object, ...]) -> tuple[str, ...]:
+def _list_choice_names(choices: tuple[object, ...]) -> tuple[str, ...]:
     return tuple(str(each) for each in choices if each is not None)
 
 
-def cite(key: str) -> str:
+def format_citation(key: str) -> str:
     """The entry of ``references.bib`` in one line.
 
     Example:
-        >>> cite("soomro2012")[:21]
+        >>> format_citation("soomro2012")[:21]
         'Soomro, Khurram and Z'
     """
     text = (Path(__file__).parent / "references.bib").read_text(encoding="utf-8")

@@ -55,7 +55,7 @@ class MissingExtra(ImportError):
     """An optional dependency is needed and not installed."""
 
 
-class Stopped(KeyboardInterrupt):
+class StopRequested(KeyboardInterrupt):
     """The system asked us to end; everything is cleaned up as after Ctrl-C."""
 
 
@@ -71,17 +71,17 @@ EXIT_CODES: dict[type[BaseException], int] = {
     OSError: 4,
     MemoryError: 4,
     KeyboardInterrupt: 130,
-    Stopped: 143,
+    StopRequested: 143,
 }
 
 
-def message(error: BaseException, otherwise: str = "") -> str:
+def format_error(error: BaseException, otherwise: str = "") -> str:
     """What an error says, or else its name, and its notes, in one paragraph.
 
     Example:
         >>> error = OSError("No space left on device")
         >>> error.add_note("Two were written.")
-        >>> message(error)
+        >>> format_error(error)
         'No space left on device. Two were written.'
     """
     said = str(error) or otherwise or type(error).__name__

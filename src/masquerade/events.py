@@ -17,7 +17,7 @@ import attr
 
 from masquerade import _check, _optional
 
-_optional.alone("dp_accounting.dp_event")  # its package takes a second to load
+_optional.load_alone("dp_accounting.dp_event")  # its package takes a second to load
 from dp_accounting.dp_event import (  # noqa: E402
     ComposedDpEvent,
     DpEvent,
@@ -94,7 +94,7 @@ def event_to_json(event: DpEvent) -> dict[str, Any]:
         >>> event_to_json(GaussianDpEvent(2.0))
         {'class_name': 'GaussianDpEvent', 'noise_multiplier': 2.0}
     """
-    return dict(_plain(event))
+    return dict(_encode_value(event))
 
 
 def event_from_json(data: Mapping[str, Any]) -> DpEvent:
@@ -108,7 +108,7 @@ def event_from_json(data: Mapping[str, Any]) -> DpEvent:
         raise ValueError(
             f"Expected an event with class_name among {', '.join(sorted(_CLASSES))}, got {data!r}."
         )
-    fields = {name: _revived(value) for name, value in data.items() if name != "class_name"}
+    fields = {name: _decode_value(value) for name, value in data.items() if name != "class_name"}
     try:
         event = _CLASSES[data["class_name"]](**fields)
     except TypeError as error:
@@ -148,18 +148,21 @@ def _check_mixture(event: MixtureOfGaussiansDpEvent) -> None:
         )
 
 
-def _plain(value: Any) -> Any:
+def _encode_value(value: Any) -> Any:
     if isinstance(value, DpEvent):
         fields = {field.name: getattr(value, field.name) for field in attr.fields(type(value))}
-        return {"class_name": type(value).__name__, **{k: _plain(v) for k, v in fields.items()}}
+        return {
+            "class_name": type(value).__name__,
+            **{k: _encode_value(v) for k, v in fields.items()},
+        }
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [_encode_value(item) for item in value]
     return value
 
 
-def _revived(value: Any) -> Any:
+def _decode_value(value: Any) -> Any:
     if isinstance(value, Mapping):
         return event_from_json(value)
     if isinstance(value, list):
-        return [_revived(item) for item in value]
+        return [_decode_value(item) for item in value]
     return value

@@ -15,13 +15,13 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from masquerade import _check
-from masquerade._formatting import up_decimals
-from masquerade._optional import Later
+from masquerade._formatting import round_up_decimals
+from masquerade._optional import lazy_module
 
 if TYPE_CHECKING:
     from masquerade import tradeoff
 else:
-    tradeoff = Later("masquerade.tradeoff")  # the names of units need no arithmetic
+    tradeoff = lazy_module("masquerade.tradeoff")  # the names of units need no arithmetic
 
 
 class UnitName(StrEnum):
@@ -49,7 +49,7 @@ PROTECTS = {
 }
 
 # What people call a unit, and what they may mean.
-_MEANT = {
+_UNIT_SYNONYMS = {
     "person": (UnitName.SUBJECT, UnitName.TUBE),
     "people": (UnitName.SUBJECT, UnitName.TUBE),
     "face": (UnitName.TUBE, UnitName.PIXELS),
@@ -73,7 +73,7 @@ class Relation(StrEnum):
     ADD_REMOVE = "add_remove"
 
 
-class Kind(StrEnum):
+class GuaranteeKind(StrEnum):
     """How strong a claim is."""
 
     FORMAL = "formal"
@@ -121,7 +121,7 @@ class Unit:
     shards_per_subject: int | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "name", _check.choice(UnitName, unit=self.name))
+        object.__setattr__(self, "name", _check.parse_choice(UnitName, unit=self.name))
         wants_sites = self.name in (UnitName.PIXELS, UnitName.TUBE)
         if wants_sites and self.sites is None:
             raise ValueError(
@@ -149,7 +149,7 @@ class Unit:
         return self.name.value if self.sites is None else f"{self.name.value}({self.sites})"
 
 
-def chosen_unit(
+def make_unit(
     unit: str | None,
     sites: int | None,
     *,
@@ -162,7 +162,7 @@ def chosen_unit(
     Raises:
         ValueError: if none is named, if it cannot be used here, or if sites do not fit it.
     """
-    name = named_unit(unit, among)
+    name = parse_unit_name(unit, among)
     if (name in (UnitName.PIXELS, UnitName.TUBE)) != (sites is not None):
         raise ValueError(
             f"--unit {name.value} needs --pixels N, for example --pixels 256."
@@ -173,7 +173,7 @@ def chosen_unit(
     return Unit(name=name, sites=sites, low=low, high=high)
 
 
-def named_unit(
+def parse_unit_name(
     unit: str | None, among: Iterable[UnitName] = tuple(UnitName), *, what: str = "an epsilon"
 ) -> UnitName:
     """The unit of this name; what is no name of one gets the units explained.
@@ -187,7 +187,7 @@ def named_unit(
         ValueError: if none is named, or none that can be chosen here.
 
     Example:
-        >>> named_unit("frame")
+        >>> parse_unit_name("frame")
         <UnitName.FRAME: 'frame'>
     """
     allowed = tuple(among)
@@ -199,7 +199,7 @@ def named_unit(
         said = f"Expected another unit than {unit} here ({PROTECTS[UnitName(unit)]}); choose from"
     else:
         close = get_close_matches(unit, allowed, n=1)
-        meant = [name for name in _MEANT.get(unit, close) if name in allowed]
+        meant = [name for name in _UNIT_SYNONYMS.get(unit, close) if name in allowed]
         hint = f" (did you mean {' or '.join(meant)}?)" if meant else ""
         said = f"Unknown unit {unit!r}{hint}; choose what is protected:"
     raise ValueError(f"{said}\n{units_help(allowed)}")
@@ -237,7 +237,7 @@ class Guarantee:
             accountant's own trade-off curve; None leaves it to epsilon and delta. Rounded up.
     """
 
-    kind: Kind
+    kind: GuaranteeKind
     unit: Unit
     relation: Relation
     released: str
@@ -255,36 +255,36 @@ class Guarantee:
     power: float | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "kind", _check.choice(Kind, kind=self.kind))
-        object.__setattr__(self, "relation", _check.choice(Relation, relation=self.relation))
+        object.__setattr__(self, "kind", _check.parse_choice(GuaranteeKind, kind=self.kind))
+        object.__setattr__(self, "relation", _check.parse_choice(Relation, relation=self.relation))
         object.__setattr__(
-            self, "accountant", _check.choice(Accountant, accountant=self.accountant)
+            self, "accountant", _check.parse_choice(Accountant, accountant=self.accountant)
         )
         self._check_proof()
         self._check_words()
         if self.epsilon is not None:
-            object.__setattr__(self, "epsilon", up_decimals(self.epsilon))
+            object.__setattr__(self, "epsilon", round_up_decimals(self.epsilon))
         if self.power is not None:
-            object.__setattr__(self, "power", self._checked_power(self.power))
+            object.__setattr__(self, "power", self._round_power(self.power))
 
     @property
-    def noticed(self) -> float:
+    def detection_rate(self) -> float:
         """How often at most an attacker with 1 % false alarms notices the change."""
         if self.epsilon is None or self.delta is None:
             return 1.0
         is_gaussian = self.accountant is Accountant.ANALYTIC_GAUSSIAN
-        most = tradeoff.power(
+        most = tradeoff.compute_max_power(
             FALSE_ALARM, epsilon=self.epsilon, delta=self.delta, is_gaussian=is_gaussian
         )
         return most if self.power is None else min(self.power, most)
 
-    def _checked_power(self, stated: float) -> float:
+    def _round_power(self, stated: float) -> float:
         if self.epsilon is None or self.delta is None:
             raise ValueError(f"Expected no power without an epsilon, got power={stated}.")
-        most = tradeoff.power(
+        most = tradeoff.compute_max_power(
             FALSE_ALARM, epsilon=self.epsilon, delta=self.delta, is_gaussian=False
         )
-        most, rounded = up_decimals(most), up_decimals(stated)
+        most, rounded = round_up_decimals(most), round_up_decimals(stated)
         if not FALSE_ALARM <= rounded <= most:  # a power that is not a number fails here, too
             raise ValueError(
                 f"Expected a power from {FALSE_ALARM}, which is guessing, to {most:g}, all that "
@@ -298,25 +298,28 @@ class Guarantee:
                 "Expected an epsilon exactly when an accountant proves it, got "
                 f"epsilon={self.epsilon} and accountant={self.accountant.value}."
             )
-        if self.kind in (Kind.ESTIMATE, Kind.HEURISTIC, Kind.NONE) and self.epsilon is not None:
+        if (
+            self.kind in (GuaranteeKind.ESTIMATE, GuaranteeKind.HEURISTIC, GuaranteeKind.NONE)
+            and self.epsilon is not None
+        ):
             raise ValueError(
                 f"Expected no epsilon for kind {self.kind.value}, got epsilon={self.epsilon}; "
                 "only a formal guarantee carries one."
             )
-        if (self.estimate is not None) != (self.kind is Kind.ESTIMATE):
+        if (self.estimate is not None) != (self.kind is GuaranteeKind.ESTIMATE):
             raise ValueError(
                 "Expected an estimate exactly for kind estimate, got "
                 f"kind={self.kind.value} and estimate={self.estimate}."
             )
         if self.estimate is not None:
             _check.not_negative(estimate=self.estimate)
-        is_formal = self.kind in (Kind.FORMAL, Kind.FORMAL_RELAXED)
+        is_formal = self.kind in (GuaranteeKind.FORMAL, GuaranteeKind.FORMAL_RELAXED)
         if is_formal and self.epsilon is None:
             raise ValueError(f"Expected an epsilon for kind {self.kind.value}, got none.")
         if self.epsilon is not None:
             _check.not_negative(epsilon=self.epsilon)
             self._check_delta()
-        elif self.delta is not None and self.kind is not Kind.ESTIMATE:
+        elif self.delta is not None and self.kind is not GuaranteeKind.ESTIMATE:
             raise ValueError(f"Expected no delta without an epsilon, got delta={self.delta}.")
 
     def _check_delta(self) -> None:
@@ -355,7 +358,7 @@ class Guarantee:
         """The same claim with nothing proved, and the reason."""
         return dataclasses.replace(
             self,
-            kind=Kind.NONE,
+            kind=GuaranteeKind.NONE,
             epsilon=None,
             delta=None,
             estimate=None,

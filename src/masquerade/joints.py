@@ -18,7 +18,7 @@ MPII = (
     *("left_shoulder", "left_elbow", "left_wrist"),
 )
 JOINTS = (*COCO, "pelvis", "thorax", "upper_neck", "head_top")
-LISTS = {len(names): names for names in (MPII, COCO, JOINTS)}
+JOINT_LISTS = {len(names): names for names in (MPII, COCO, JOINTS)}
 # From what a joint that a list lacks begins, when its weights are taken from those of another list.
 NEAR = {
     "pelvis": ("left_hip", "right_hip"),
@@ -48,37 +48,39 @@ LIMBS = (
 )
 
 
-def listed(count: int) -> tuple[str, ...]:
+def find_joint_list(count: int) -> tuple[str, ...]:
     """The list with so many joints: 16 are MPII's, 17 COCO's, 21 all.
 
     Raises:
         ValueError: if there is none.
 
     Example:
-        >>> listed(16)[0], listed(17)[0]
+        >>> find_joint_list(16)[0], find_joint_list(17)[0]
         ('right_ankle', 'nose')
     """
-    if count not in LISTS:
-        raise ValueError(_check.unknown("number of joints", str(count), tuple(map(str, LISTS))))
-    return LISTS[count]
+    if count not in JOINT_LISTS:
+        raise ValueError(
+            _check.describe_unknown("number of joints", str(count), tuple(map(str, JOINT_LISTS)))
+        )
+    return JOINT_LISTS[count]
 
 
-def mirrored(names: Sequence[str]) -> list[int]:
+def find_mirror_order(names: Sequence[str]) -> list[int]:
     """Where each joint is when the picture is mirrored: left and right change places.
 
     Example:
-        >>> mirrored(["nose", "left_eye", "right_eye"])
+        >>> find_mirror_order(["nose", "left_eye", "right_eye"])
         [0, 2, 1]
     """
     places = {name: place for place, name in enumerate(names)}
     return [places.get(_other_side(name), place) for place, name in enumerate(names)]
 
 
-def limbs(names: Sequence[str]) -> list[tuple[int, int]]:
+def list_limbs(names: Sequence[str]) -> list[tuple[int, int]]:
     """Pairs of joints that a line is drawn between.
 
     Example:
-        >>> limbs(["left_hip", "left_knee", "nose"])
+        >>> list_limbs(["left_hip", "left_knee", "nose"])
         [(0, 1)]
     """
     places = {name: place for place, name in enumerate(names)}

@@ -5,7 +5,7 @@ line's flags and stand in the receipt. What it costs is known from the *shape* o
 before any data is read. Its docstring has a ``Guarantee:`` block, its room's table a line.
 
 A `VideoMechanism` takes a video frame by frame, so that long ones fit into memory. One that
-`Studies` takes it twice: it looks at all of it before the first frame is released. A `Heuristic` is
+`TwoPass` takes it twice: it looks at all of it before the first frame is released. A `Heuristic` is
 one that promises nothing, and its type says so.
 """
 
@@ -22,7 +22,7 @@ import numpy as np
 from masquerade import _json, catalog
 from masquerade.errors import BadInput
 from masquerade.events import DpEvent, NoGuaranteeDpEvent
-from masquerade.guarantee import Guarantee, Kind, Relation, Unit, UnitName
+from masquerade.guarantee import Guarantee, GuaranteeKind, Relation, Unit, UnitName
 from masquerade.noise import Noise
 from masquerade.recordings import Photo, Signal, Video
 
@@ -57,11 +57,11 @@ class Mechanism(ABC):
     @property
     def name(self) -> str:
         """The mechanism's name in the command line, the docs and the receipt: its file's."""
-        return catalog.name_of(self)
+        return catalog.find_entry_name(self)
 
-    def fields(self) -> dict[str, Any]:
+    def encode_fields(self) -> dict[str, Any]:
         """The public fields, as plain JSON values."""
-        values = _json.encode(self)
+        values = _json.encode_noun(self)
         return dict(values)
 
     @abstractmethod
@@ -94,7 +94,7 @@ class Mechanism(ABC):
     def apply(self, value: Value, noise: Noise) -> Value:
         """The released value; the input is left alone."""
 
-    def looks_released(
+    def is_appearance_released(
         self, frames: Sequence[np.ndarray], shape: Shape, public_seeds: tuple[int, ...]
     ) -> bool | None:
         """Whether frames of a film of this shape look like an output; None where nobody can say.
@@ -109,21 +109,21 @@ class Mechanism(ABC):
 
 
 @runtime_checkable
-class Streams(Protocol):
+class FrameByFrame(Protocol):
     """Whatever can take a video frame by frame."""
 
     def stream(self, frames: Frames, shape: Shape, noise: Noise) -> Frames:
         """The released frames, one for each of ``frames``."""
 
 
-class Studied(Streams, Protocol):
+class FirstPass(FrameByFrame, Protocol):
     """Has looked at the whole of one video, and releases that one."""
 
     @property
-    def counted(self) -> Mapping[str, int]:
+    def receipt_counts(self) -> Mapping[str, int]:
         """What a receipt has to say in numbers, once all frames were released."""
 
-    def write_along(self, suffix: str, stream: BinaryIO) -> None:
+    def write_sidecar(self, suffix: str, stream: BinaryIO) -> None:
         """A file that is published with the video, once all frames were released."""
 
     def close(self) -> None:
@@ -131,12 +131,14 @@ class Studied(Streams, Protocol):
 
 
 @runtime_checkable
-class Studies(Protocol):
+class TwoPass(Protocol):
     """Whatever must look at a whole video before it can release the first frame."""
 
     ALONG: ClassVar[tuple[str, ...]]  # suffixes of files that are published with the video
 
-    def studied(self, frames: Frames, shape: Shape, *, rate_hz: float, noise: Noise) -> Studied:
+    def first_pass(
+        self, frames: Frames, shape: Shape, *, rate_hz: float, noise: Noise
+    ) -> FirstPass:
         """Look at all ``frames``; the same come again when they are released."""
 
 
@@ -177,10 +179,10 @@ class VideoMechanism(Mechanism):
 
     def _at_rate(self, frames: np.ndarray, rate_hz: float, noise: Noise) -> Frames:
         """The released frames of a video whose rate is known, as they are released to a file."""
-        if not isinstance(self, Studies):
+        if not isinstance(self, TwoPass):
             yield from self.stream(iter(frames), frames.shape, noise)
             return
-        study = self.studied(iter(frames), frames.shape, rate_hz=rate_hz, noise=noise)
+        study = self.first_pass(iter(frames), frames.shape, rate_hz=rate_hz, noise=noise)
         with closing(study):
             yield from study.stream(iter(frames), frames.shape, noise)
 
@@ -202,7 +204,7 @@ class Heuristic(VideoMechanism):
         """No guarantee, and it says so; no accountant gives a number for its event."""
         as_video(shape)
         guarantee = Guarantee(
-            kind=Kind.HEURISTIC,
+            kind=GuaranteeKind.HEURISTIC,
             unit=Unit(name=UnitName.VIDEO),
             relation=Relation.REPLACE_ONE,
             released=f"the video after {self.name}, which tries to hide {self.hides}",

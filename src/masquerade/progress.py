@@ -30,12 +30,12 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from masquerade._formatting import about_seconds, printable
+from masquerade._formatting import escape_control, format_seconds
 
-_SOONEST, _LATEST = 10.0, 60.0  # seconds from one line to the next
+_MIN_GAP_S, _MAX_GAP_S = 10.0, 60.0  # seconds from one line to the next
 
 
-class _TimeOfWhole(ProgressColumn):
+class _TotalTimeColumn(ProgressColumn):
     """The time that is left, as the tasks that were done since the beginning took theirs.
 
     Several that end in one moment, or none for half a minute, do not mislead it.
@@ -50,7 +50,9 @@ class _TimeOfWhole(ProgressColumn):
         return Text(str(timedelta(seconds=round(left))), style="progress.remaining")
 
 
-def bars(*, is_shown: bool = True, time_left: ProgressColumn | None = None) -> Progress:
+def make_progress_bars(
+    *, is_shown: bool = True, time_left: ProgressColumn | None = None
+) -> Progress:
     """Bars with the time that is left; they vanish when the work is done.
 
     Where standard error is no screen they are lines, the first after ten seconds; with ``--json``
@@ -58,7 +60,7 @@ def bars(*, is_shown: bool = True, time_left: ProgressColumn | None = None) -> P
     """
     console = Console(stderr=True)
     if is_shown and not console.is_terminal and "--json" not in sys.argv:
-        return _Lines()
+        return _ProgressLines()
     columns = (
         TextColumn("{task.description:24}", markup=False),
         BarColumn(),
@@ -68,7 +70,7 @@ def bars(*, is_shown: bool = True, time_left: ProgressColumn | None = None) -> P
     return Progress(*columns, console=console, transient=True, disable=is_off)
 
 
-class _Lines(Progress):
+class _ProgressLines(Progress):
     """Draws nothing; whoever reports a step may give rise to a line."""
 
     def __init__(self) -> None:
@@ -78,27 +80,27 @@ class _Lines(Progress):
 
     def update(self, task_id: TaskID, *args: Any, **change: Any) -> None:
         super().update(task_id, *args, **change)
-        self._report(task_id)
+        self._print_step(task_id)
 
     def advance(self, task_id: TaskID, advance: float = 1) -> None:
         super().advance(task_id, advance)
-        self._report(task_id)
+        self._print_step(task_id)
 
-    def _report(self, task_id: TaskID) -> None:
+    def _print_step(self, task_id: TaskID) -> None:
         task, now = self.tasks[task_id], time.monotonic()
         since, before = self._since.setdefault(task.description, (now, task.completed))
         passed = now - self._began
-        if now - self._last < min(max(_SOONEST, passed / 20), _LATEST):
+        if now - self._last < min(max(_MIN_GAP_S, passed / 20), _MAX_GAP_S):
             return
         self._last = now
-        said = [printable(task.description)]
+        said = [escape_control(task.description)]
         if task.completed:
             of = "" if task.total is None else f" of {task.total:.0f}"
             said.append(f"step {task.completed:.0f}{of}")
         said.append(f"{timedelta(seconds=round(passed))} so far")
         if task.remaining and task.completed > before:
             left = task.remaining * (now - since) / (task.completed - before)
-            said.append(f"{about_seconds(left)} left of it")
+            said.append(f"{format_seconds(left)} left of it")
         print(", ".join(said), file=sys.stderr, flush=True)
 
 
@@ -114,12 +116,12 @@ class WholeBar:
         elapsed = self.progress.tasks[self.task].elapsed or 0.0
         self.progress.update(self.task, advance=1, last=elapsed)
 
-    def say(self, line: str) -> None:
+    def print_line(self, line: str) -> None:
         """A line above the bar."""
         if not self.progress.disable:
-            self.progress.console.print(printable(line), markup=False, highlight=False)
+            self.progress.console.print(escape_control(line), markup=False, highlight=False)
         elif "--json" not in sys.argv:
-            print(printable(line), file=sys.stderr, flush=True)
+            print(escape_control(line), file=sys.stderr, flush=True)
 
 
 @contextmanager
@@ -131,68 +133,70 @@ def whole_bar(title: str, *, total: int | None, done: int = 0) -> Iterator[Whole
         total: tasks, if that is known.
         done: of them, before it began.
     """
-    with bars(time_left=_TimeOfWhole()) as progress:
+    with make_progress_bars(time_left=_TotalTimeColumn()) as progress:
         task = progress.add_task(title, total=total, before=done, last=0.0)
         progress.update(task, completed=done)
         yield WholeBar(progress, task)
 
 
-def teller(progress: Progress) -> Callable[[str, int, int], None]:
+def make_reporter(progress: Progress) -> Callable[[str, int, int], None]:
     """Called with what is done, how far, and of how much: a bar for each kind of work."""
     tasks: dict[str, TaskID] = {}
 
-    def tell(what: str, done: int, total: int) -> None:
+    def report_step(what: str, done: int, total: int) -> None:
         if what not in tasks:
             tasks[what] = progress.add_task(what, total=total)
         progress.update(tasks[what], completed=done)
 
-    return tell
+    return report_step
 
 
 @contextlib.contextmanager
 def show_steps() -> Iterator[Callable[[str, int, int], None]]:
     """One bar for work of several kinds: it says what is done, how far, and of how much."""
-    with bars() as shown:
+    with make_progress_bars() as shown:
         task = shown.add_task("", total=None)
         yield lambda what, done, total: shown.update(
             task, description=what, completed=done, total=total
         )
 
 
-def waiting(what: str, *, seconds: float) -> AbstractContextManager[object]:
+def show_spinner(what: str, *, seconds: float) -> AbstractContextManager[object]:
     """A spinner for work in one piece, with how long it should take."""
     console = Console(stderr=True)
     about = "a moment" if seconds < 2 else f"about {seconds:.0f} s"
     if console.is_terminal:
         return console.status(f"{what}, {about}")
-    if seconds >= _SOONEST and "--json" not in sys.argv:
+    if seconds >= _MIN_GAP_S and "--json" not in sys.argv:
         print(f"{what}, {about}", file=sys.stderr, flush=True)
     return nullcontext()
 
 
-_HEARD: contextvars.ContextVar[list[str] | None] = contextvars.ContextVar("heard", default=None)
+_OWNER_NOTES: contextvars.ContextVar[list[str] | None] = contextvars.ContextVar(
+    "heard", default=None
+)
 
 
-def aside(said: str) -> None:
+def tell_owner(said: str) -> None:
     """Tell the owner; without a listener nothing happens."""
-    heard = _HEARD.get()
+    heard = _OWNER_NOTES.get()
     if heard is not None and said not in heard:
         heard.append(said)
 
 
 @contextlib.contextmanager
-def listening() -> Iterator[list[str]]:
+def collect_owner_notes() -> Iterator[list[str]]:
     """What is said inside the block, each once, also by threads that it starts.
 
     Example:
-        >>> with listening() as heard:
-        ...     aside("the mask is constant")
+        >>> with collect_owner_notes() as heard:
+        ...     tell_owner("the mask is constant")
         >>> heard
         ['the mask is constant']
     """
     heard: list[str] = []
-    token = _HEARD.set(heard)
+    token = _OWNER_NOTES.set(heard)
     try:
         yield heard
     finally:
-        _HEARD.reset(token)
+        _OWNER_NOTES.reset(token)

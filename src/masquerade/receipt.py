@@ -29,13 +29,13 @@ from masquerade.events import (
     event_from_json,
     event_to_json,
 )
-from masquerade.guarantee import Guarantee, Kind
+from masquerade.guarantee import Guarantee, GuaranteeKind
 from masquerade.mechanism import Plan, Shapes, Value, arrays_of
 from masquerade.noise import Noise
 
 FORMAT = 1
 SUFFIX = ".receipt.json"
-_MOST_NUMBERS = 1 << 46  # of one array: weeks of film; more would only keep a reader busy
+_MAX_ARRAY_SIZE = 1 << 46  # of one array: weeks of film; more would only keep a reader busy
 Published = TypeVar("Published")
 
 
@@ -92,7 +92,7 @@ class Receipt:
                 f"Expected a receipt of format {FORMAT}, got format={self.format}; another version "
                 "of Masquerade wrote it: install that one, or a newer one."
             )
-        if self.is_rehearsal and self.guarantee.kind is not Kind.NONE:
+        if self.is_rehearsal and self.guarantee.kind is not GuaranteeKind.NONE:
             raise ValueError(
                 "Expected no guarantee for a rehearsal, got kind "
                 f"{self.guarantee.kind.value}; seeded noise protects nothing."
@@ -103,7 +103,7 @@ class Receipt:
                 f"{self.is_rehearsal} and {self.random_source!r}."
             )
         for axes in self.shapes:
-            if any(size < 0 for size in axes) or math.prod(axes) > _MOST_NUMBERS:
+            if any(size < 0 for size in axes) or math.prod(axes) > _MAX_ARRAY_SIZE:
                 raise ValueError(f"Expected shapes of recordings that can exist, got {axes}.")
         head = () if self.ledger_head is None else (self.ledger_head,)
         for digest in (self.output_sha256, *self.along.values(), *head):
@@ -113,7 +113,10 @@ class Receipt:
         for suffix in self.along:
             if not re.fullmatch(r"(\.[a-z0-9]+)+", suffix) or suffix.endswith(SUFFIX):
                 raise ValueError(f"Expected suffixes of files, such as .masks.npz, got {suffix!r}.")
-        if self.counted and self.guarantee.kind not in (Kind.HEURISTIC, Kind.NONE):
+        if self.counted and self.guarantee.kind not in (
+            GuaranteeKind.HEURISTIC,
+            GuaranteeKind.NONE,
+        ):
             raise ValueError("Expected no numbers of the private input beside a guarantee.")
         if any(type(count) is not int or count < 0 for count in self.counted.values()):
             raise ValueError(f"Expected counts of 0 and more, got counted={self.counted}.")
@@ -151,7 +154,7 @@ class Receipt:
 
     def to_json(self) -> str:
         """The receipt as it stands beside the output."""
-        held = dict(_json.encode(self))
+        held = dict(_json.encode_noun(self))
         for name in ("along", "counted", "kept_times"):  # receipts without them are those of before
             if not held[name]:
                 del held[name]
@@ -165,15 +168,17 @@ class Receipt:
             BadInput: if the text cannot be one, whatever it is.
         """
         try:
-            data = json.loads(text, parse_constant=_refuse, object_pairs_hook=once)
-            return _json.decode(cls, data)
+            data = json.loads(
+                text, parse_constant=_refuse_constant, object_pairs_hook=refuse_duplicate_keys
+            )
+            return _json.decode_noun(cls, data)
         except (ValueError, TypeError, LookupError, ArithmeticError, AttributeError) as error:
             raise BadInput(f"Expected a receipt; this cannot be one: {error}") from error
         except RecursionError as error:
             raise BadInput("Expected a receipt, got a text that nests too deeply.") from error
 
 
-def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def refuse_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object whose keys stand once: of two, each reader may take another."""
     counts = Counter(key for key, _ in pairs)
     if len(counts) < len(pairs):
@@ -181,7 +186,7 @@ def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return dict(pairs)
 
 
-def _refuse(constant: str) -> None:
+def _refuse_constant(constant: str) -> None:
     raise ValueError(f"it holds {constant}, which is no number")
 
 
@@ -213,7 +218,7 @@ class Promise(Protocol):
     def name(self) -> str:
         """In the command line, the docs and the receipt."""
 
-    def fields(self) -> dict[str, Any]:
+    def encode_fields(self) -> dict[str, Any]:
         """The public fields, as plain JSON values."""
 
     def plan(self, shapes: Shapes) -> Plan:
@@ -235,7 +240,7 @@ def write_receipt(
     is_rehearsal = noise.is_rehearsal
     return Receipt(
         mechanism=promise.name,
-        fields=promise.fields(),
+        fields=promise.encode_fields(),
         shapes=shapes,
         guarantee=plan.guarantee.as_released(
             with_sound=kept_sound, with_times=kept_times, is_rehearsal=is_rehearsal
@@ -258,11 +263,11 @@ def receipt_path(target: Path) -> Path:
     return target.with_name(target.name + SUFFIX)
 
 
-def along_path(target: Path, suffix: str) -> Path:
+def sidecar_path(target: Path, suffix: str) -> Path:
     """Where a file stands that is published with an output: its name with another suffix.
 
     Example:
-        >>> along_path(Path("public/ward.mp4"), ".masks.npz").name
+        >>> sidecar_path(Path("public/ward.mp4"), ".masks.npz").name
         'ward.masks.npz'
     """
     return target.with_suffix(suffix)

@@ -2,7 +2,7 @@
 rooms together.
 
 A verb's module has ``COMMAND``, or ``COMMANDS`` by name where it has several: frozen dataclasses
-whose fields are the flags and whose ``run`` returns an `Answer`.
+whose fields are the flags and whose ``run`` returns an `CommandResult`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answer:
+class CommandResult:
     """The result of a command.
 
     Args:
@@ -27,7 +27,7 @@ class Answer:
     exit_code: int = 0
 
     @classmethod
-    def of_each(cls, several: Mapping[str, Answer]) -> Answer:
+    def merge_answers(cls, several: Mapping[str, CommandResult]) -> CommandResult:
         """One answer of several by their names; that of one alone is itself."""
         if len(several) == 1:
             return next(iter(several.values()))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from masquerade import _check
-from masquerade._formatting import shown_below
+from masquerade._formatting import format_rounded_down
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -67,17 +67,21 @@ class Evidence:
         return self.most is None or self.most > claimed_epsilon
 
     @property
-    def limit(self) -> str:
+    def limit_words(self) -> str:
         """What as many trials could show, in words."""
-        most = "an unknown most" if self.most is None else f"at most {shown_below(self.most, 4)}"
+        most = (
+            "an unknown most"
+            if self.most is None
+            else f"at most {format_rounded_down(self.most, 4)}"
+        )
         return f"{self.trials} trials show {most}"
 
-    def verdict(self, claimed_epsilon: float) -> str:
+    def describe_verdict(self, claimed_epsilon: float) -> str:
         """In a sentence or two."""
         if self.refutes(claimed_epsilon):
             return "REFUTED: more leaks than is claimed."
         if not self.can_refute(claimed_epsilon):
-            return f"Cannot refute this claim: {self.limit}."
+            return f"Cannot refute this claim: {self.limit_words}."
         return "Not refuted. An audit can only refute; it never proves."
 
 
@@ -104,7 +108,7 @@ class Utility:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Success:
+class MeasuredRate:
     """How well an attacker did, as one number with its interval. It is private.
 
     Args:
@@ -135,7 +139,7 @@ class Success:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Attacked:
+class AttackResult:
     """What one attacker learned from what was published, between what bounds it. It is private.
 
     Args:
@@ -149,9 +153,9 @@ class Attacked:
 
     attack: str
     attacker: str
-    published: tuple[Success, ...]
-    ceiling: tuple[Success, ...]
-    floor: tuple[Success, ...]
+    published: tuple[MeasuredRate, ...]
+    ceiling: tuple[MeasuredRate, ...]
+    floor: tuple[MeasuredRate, ...]
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -170,15 +174,19 @@ class Attacked:
         found, top, bottom = self.published[0], self.ceiling[0], self.floor[0]
         if not self.is_telling:
             return (
-                f"Too weak to say anything: {found.measure} on raw recordings is {_span(top)}, on "
-                f"random ones {_span(bottom)}."
+                f"Too weak to say anything: {found.measure} on raw recordings is "
+                f"{_format_success(top)}, on "
+                f"random ones {_format_success(bottom)}."
             )
         if found.low <= bottom.high:
-            return f"Not told apart from random data: {_span(found)} beside {_span(bottom)}."
+            return (
+                f"Not told apart from random data: {_format_success(found)} beside "
+                f"{_format_success(bottom)}."
+            )
         if found.high < top.low:
-            return f"Weakened, not stopped: {_span(found)}; raw {_span(top)}."
-        return f"Not stopped: {_span(found)}; raw {_span(top)}."
+            return f"Weakened, not stopped: {_format_success(found)}; raw {_format_success(top)}."
+        return f"Not stopped: {_format_success(found)}; raw {_format_success(top)}."
 
 
-def _span(figure: Success) -> str:
+def _format_success(figure: MeasuredRate) -> str:
     return f"{figure.value:.3g} ({figure.low:.3g} to {figure.high:.3g})"

@@ -13,7 +13,7 @@ Example:
     1.841366
     >>> round(gaussian_epsilon(1.841366, 1e-4), 4)
     8.0
-    >>> round(power(0.01, epsilon=8, delta=1e-4, is_gaussian=True), 2)
+    >>> round(compute_max_power(0.01, epsilon=8, delta=1e-4, is_gaussian=True), 2)
     0.31
 """
 
@@ -30,7 +30,7 @@ from masquerade._optional import optimize, special
 _SQRT_HALF = math.sqrt(0.5)
 
 
-def _room(epsilon: float, mu: float) -> float:
+def _compute_rounding_margin(epsilon: float, mu: float) -> float:
     """More than what rounding in `gaussian_delta` can move epsilon by.
 
     An error of one part in 2^52 in either erfcx moves epsilon by about 2^-52 (1 + epsilon/mu).
@@ -38,7 +38,9 @@ def _room(epsilon: float, mu: float) -> float:
     return 1e-12 * (epsilon + mu) + 1e-14 * (1 + epsilon / mu)
 
 
-def _root(curve: Callable[[float], np.ndarray], low: float, high: float, *, xtol: float) -> float:
+def _find_root(
+    curve: Callable[[float], np.ndarray], low: float, high: float, *, xtol: float
+) -> float:
     return optimize.brentq(
         lambda at: float(curve(at)), low, high, xtol=xtol, rtol=1e-15, maxiter=500
     )
@@ -71,8 +73,8 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
     if mu > 1e7:  # the Gaussian's tail bound, hardly loose out here
         return mu * mu / 2 + mu * math.sqrt(2 * math.log(1 / delta))
     high = mu * mu / 2 + mu * (4 + math.sqrt(2 * math.log(1 / delta)))  # Gaussian tail bound
-    root = _root(lambda e: gaussian_delta(e, mu) - delta, 0.0, high, xtol=1e-14)
-    return root + _room(root, mu)
+    root = _find_root(lambda e: gaussian_delta(e, mu) - delta, 0.0, high, xtol=1e-14)
+    return root + _compute_rounding_margin(root, mu)
 
 
 @lru_cache(maxsize=1024)
@@ -84,14 +86,16 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
     low = high
     while gaussian_delta(epsilon, low) > delta:
         low /= 2
-    root = _root(lambda m: gaussian_delta(epsilon, m) - delta, low, high, xtol=1e-300)
+    root = _find_root(lambda m: gaussian_delta(epsilon, m) - delta, low, high, xtol=1e-300)
     # epsilon falls by at least max(b, .79) for each unit that mu falls: 4 rooms are left, of
     # which `gaussian_epsilon` takes one when it is asked what this mu costs
     b = root / 2 + epsilon / root
-    return root - 4 * _room(epsilon, root) / max(b, 0.79)
+    return root - 4 * _compute_rounding_margin(epsilon, root) / max(b, 0.79)
 
 
-def power(false_alarm: float, *, epsilon: float, delta: float, is_gaussian: bool) -> float:
+def compute_max_power(
+    false_alarm: float, *, epsilon: float, delta: float, is_gaussian: bool
+) -> float:
     """How often an attacker that cries wolf with probability ``false_alarm`` can be right.
 
     For Gaussian mechanisms the mu-GDP curve; otherwise the two lines that every

@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from masquerade.accounting import epsilon, votes
+from masquerade.accounting import compute_epsilon, votes
 from masquerade.audits.vote_games import ConfidentVotes
 from masquerade.guarantee import Relation
-from masquerade.noise import Noise, to_grid
+from masquerade.noise import Noise, round_to_grid
 from masquerade.publish.audits import audit_game
 from masquerade.training import votes as module
-from masquerade.training.votes import Ballot, calibrated, data_dependent_epsilon
+from masquerade.training.votes import Ballot, calibrate_ballot, data_dependent_epsilon
 
 DELTA = 1e-5
 SURE = 1 - 1e-6
@@ -34,7 +34,7 @@ def wins(aggregator: str, lead: float, scale: float) -> float:
     if aggregator == "gumbel":
         return 1 / (1 + math.exp(-lead / scale))
     if aggregator == "lnmax":
-        return votes._wins(lead / scale)
+        return votes._chance_of_win(lead / scale)
     return float(stats.norm.cdf(lead / (math.sqrt(2) * scale)))
 
 
@@ -42,7 +42,7 @@ def wins(aggregator: str, lead: float, scale: float) -> float:
 def test_winners_have_their_law_and_five_percent_more_noise_shows(aggregator: Any) -> None:
     trials, scale = 300_000, 15.0
     ballot = Ballot(aggregator=aggregator, queries=trials, scale=scale)
-    found = ballot.answers(repeated([40, 20], trials), Noise(seed=1))
+    found = ballot.sample_answers(repeated([40, 20], trials), Noise(seed=1))
     assert found.dtype == np.int64
     first = int((found == 0).sum())
     assert stats.binomtest(first, trials, wins(aggregator, 20, scale)).pvalue > 1e-3
@@ -57,15 +57,15 @@ def test_counts_lie_on_the_grid_so_nothing_of_them_is_rounded(
 
     def noted(values: np.ndarray, grid: float) -> np.ndarray:
         grids.append(grid)
-        return to_grid(values, grid)
+        return round_to_grid(values, grid)
 
-    monkeypatch.setattr(module, "to_grid", noted)
+    monkeypatch.setattr(module, "round_to_grid", noted)
     counts = np.random.default_rng(1).integers(0, 1000, (50, 6))
-    noisy = module._noisy(counts, "gaussian", scale, Noise(seed=3))
+    noisy = module._add_vote_noise(counts, "gaussian", scale, Noise(seed=3))
     (grid,) = grids
     assert grid <= 1 and math.frexp(grid)[0] == 0.5
-    assert np.array_equal(to_grid(counts, grid), counts)
-    drawn = Noise(seed=3).gaussian(scale, counts.shape, grid=grid)
+    assert np.array_equal(round_to_grid(counts, grid), counts)
+    drawn = Noise(seed=3).sample_gaussian(scale, counts.shape, grid=grid)
     assert np.array_equal(noisy, drawn + counts)
 
 
@@ -76,16 +76,16 @@ def confident(**fields: Any) -> Ballot:
 
 def test_a_confident_ballot_stops_at_its_cap() -> None:
     sure = repeated([90, 1], 400)
-    found = confident().answers(sure, Noise(seed=1))
+    found = confident().sample_answers(sure, Noise(seed=1))
     assert (found[:50] == 0).all() and (found[50:] == -1).all()
-    assert (confident(cap=400).answers(sure, Noise(seed=1)) == 0).all()
-    unsure = confident().answers(repeated([2, 1], 400), Noise(seed=2))
+    assert (confident(cap=400).sample_answers(sure, Noise(seed=1)) == 0).all()
+    unsure = confident().sample_answers(repeated([2, 1], 400), Noise(seed=2))
     assert set(unsure.tolist()) <= {-1, 0, 1} and (unsure == -1).sum() > 380
 
 
 def test_a_confident_ballot_asks_about_the_largest_count_with_noise() -> None:
     ballot = confident(queries=100_000, cap=100_000)
-    found = ballot.answers(repeated([5, 35, 11], 100_000), Noise(seed=4))
+    found = ballot.sample_answers(repeated([5, 35, 11], 100_000), Noise(seed=4))
     asked = int((found >= 0).sum())
     assert stats.binomtest(asked, 100_000, stats.norm.cdf(0.5)).pvalue > 1e-3
     assert stats.binomtest(asked, 100_000, stats.norm.cdf(0.5 / 1.1)).pvalue < 1e-6
@@ -94,7 +94,7 @@ def test_a_confident_ballot_asks_about_the_largest_count_with_noise() -> None:
 def test_the_threshold_and_the_answer_have_noise_of_their_own() -> None:
     """Answered or not, the winner's law is that of gnmax; shared noise would favour the first."""
     ballot = confident(queries=200_000, cap=200_000, scale=10.0, threshold=45.0)
-    found = ballot.answers(repeated([35, 30], 200_000), Noise(seed=5))
+    found = ballot.sample_answers(repeated([35, 30], 200_000), Noise(seed=5))
     answered = found[found >= 0]
     first = int((answered == 0).sum())
     assert stats.binomtest(first, len(answered), wins("gnmax", 5, 10.0)).pvalue > 1e-3
@@ -104,18 +104,18 @@ def test_the_threshold_and_the_answer_have_noise_of_their_own() -> None:
 def test_one_call_costs_the_event_under_every_relation(aggregator: Any) -> None:
     extra = CONFIDENT | {"threshold_std": 200.0} if aggregator == "confident" else {}
     target = dict(epsilon=2.0, delta=DELTA, queries=200)
-    ballot = calibrated(aggregator, **target, teachers_per_subject=2, **extra)
-    assert 1.99 < ballot.epsilon(DELTA) <= 2.0
+    ballot = calibrate_ballot(aggregator, **target, teachers_per_subject=2, **extra)
+    assert 1.99 < ballot.compute_epsilon(DELTA) <= 2.0
     for relation in Relation:
-        found = epsilon(ballot.event(relation), delta=DELTA, relation=relation)
-        assert found == pytest.approx(ballot.epsilon(DELTA), abs=2e-4)
-    alone = calibrated(aggregator, **target, **extra)
+        found = compute_epsilon(ballot.event(relation), delta=DELTA, relation=relation)
+        assert found == pytest.approx(ballot.compute_epsilon(DELTA), abs=2e-4)
+    alone = calibrate_ballot(aggregator, **target, **extra)
     assert alone.scale < ballot.scale
 
 
 def test_at_one_epsilon_gumbel_needs_the_least_scale() -> None:
     scales = {
-        name: calibrated(name, epsilon=1.0, delta=DELTA, queries=500).scale  # type: ignore[arg-type]
+        name: calibrate_ballot(name, epsilon=1.0, delta=DELTA, queries=500).scale  # type: ignore[arg-type]
         for name in ("gnmax", "lnmax", "gumbel")
     }
     assert scales["gumbel"] < scales["lnmax"] < scales["gnmax"]
@@ -161,7 +161,7 @@ def test_counts_that_are_none_are_refused_and_not_told(
     extra = CONFIDENT if aggregator == "confident" else {}
     ballot = Ballot(aggregator=aggregator, queries=100, scale=3.0, **extra)
     with pytest.raises(ValueError, match=message) as caught:
-        ballot.answers(counts, Noise())
+        ballot.sample_answers(counts, Noise())
     assert "777" not in str(caught.value)
 
 
@@ -171,11 +171,11 @@ def test_votes_stay_as_they_are_and_leave_no_trace(aggregator: Any) -> None:
     ballot = Ballot(aggregator=aggregator, queries=9, scale=3.0, **extra)
     counts = np.random.default_rng(2).integers(7000, 7999, (9, 4))
     before, described = counts.copy(), repr(ballot)
-    found = ballot.answers(counts, Noise(seed=1))
+    found = ballot.sample_answers(counts, Noise(seed=1))
     assert np.array_equal(counts, before)
     assert repr(ballot) == described and "7" not in described
-    assert np.array_equal(ballot.answers(counts, Noise(seed=1)), found)
-    assert ballot.answers(counts[:0], Noise()).shape == (0,)
+    assert np.array_equal(ballot.sample_answers(counts, Noise(seed=1)), found)
+    assert ballot.sample_answers(counts[:0], Noise()).shape == (0,)
 
 
 def lnmax(gamma: float, together: int = 1) -> Ballot:
@@ -193,7 +193,7 @@ def test_the_papers_figure_is_a_floor_of_its_accountant() -> None:
     assert found.floor == pytest.approx(1.43912, abs=1e-5)
     assert found.value_at_8_moments == pytest.approx(1.43929, abs=1e-5)
     assert found.value == pytest.approx(0.863, abs=5e-4)
-    assert lnmax(0.5).epsilon(DELTA) > 298, "what is true whatever they vote"
+    assert lnmax(0.5).compute_epsilon(DELTA) > 298, "what is true whatever they vote"
 
 
 def test_one_query_of_the_papers_figure_by_hand() -> None:
@@ -207,10 +207,10 @@ def test_one_query_of_the_papers_figure_by_hand() -> None:
 
 def test_votes_that_are_split_cost_what_they_cost_without_looking() -> None:
     found = data_dependent_epsilon(repeated([25, 25], 1000), lnmax(0.01), delta=DELTA)
-    eight = votes.moments_at(0.02, 1000, delta=DELTA, most=8)
+    eight = votes.moments_epsilon_at(0.02, 1000, delta=DELTA, most=8)
     assert found.value_at_8_moments == pytest.approx(eight)
     together = data_dependent_epsilon(repeated([25, 25], 1000), lnmax(0.01, 3), delta=DELTA)
-    three = votes.moments_at(0.06, 1000, delta=DELTA, most=8)
+    three = votes.moments_epsilon_at(0.06, 1000, delta=DELTA, most=8)
     assert together.value_at_8_moments == pytest.approx(three)
 
 
@@ -273,7 +273,7 @@ def test_gaussian_votes_that_agree_cost_less_than_without_looking() -> None:
     ballot = Ballot(aggregator="gnmax", queries=1000, scale=20.0)
     close = data_dependent_epsilon(repeated([100, 100], 1000), ballot, delta=DELTA)
     sure = data_dependent_epsilon(repeated([200, 0], 1000), ballot, delta=DELTA)
-    assert sure.value < 0.4 < ballot.epsilon(DELTA) < close.value
+    assert sure.value < 0.4 < ballot.compute_epsilon(DELTA) < close.value
 
 
 def test_the_figure_is_only_for_what_is_published() -> None:

@@ -7,13 +7,13 @@ import pytest
 from dp_accounting.pld import privacy_loss_distribution as distributions
 from scipy.stats import binom
 
-from masquerade.accounting import epsilon
-from masquerade.accounting.compose import sampled_gaussian
+from masquerade.accounting import compute_epsilon
+from masquerade.accounting.compose import make_sampled_gaussian
 from masquerade.accounting.group import group_event
 from masquerade.events import GaussianDpEvent, LaplaceDpEvent
 from masquerade.guarantee import Relation
 
-EVENT = sampled_gaussian(8.0, sampling_prob=0.5, steps=4)
+EVENT = make_sampled_gaussian(8.0, sampling_prob=0.5, steps=4)
 
 
 @pytest.mark.parametrize(
@@ -47,15 +47,15 @@ def test_a_groups_bound_lies_between_two_of_the_exact_mixture(
         .get_epsilon_for_delta(1e-5)
         for is_high in (False, True)
     )
-    event = sampled_gaussian(z, sampling_prob=q, steps=steps)
-    bound = epsilon(group_event(event, units), delta=1e-5, relation=Relation.ZERO_OUT)
-    alone = epsilon(event, delta=1e-5, relation=Relation.ZERO_OUT)
+    event = make_sampled_gaussian(z, sampling_prob=q, steps=steps)
+    bound = compute_epsilon(group_event(event, units), delta=1e-5, relation=Relation.ZERO_OUT)
+    alone = compute_epsilon(event, delta=1e-5, relation=Relation.ZERO_OUT)
     assert alone < low <= bound <= high * 1.001
 
 
 def test_a_group_of_one_is_the_event_itself_and_others_are_refused() -> None:
     assert group_event(EVENT, 1) is EVENT
-    found = group_event(sampled_gaussian(3.0, sampling_prob=1.0, steps=2), 3)
+    found = group_event(make_sampled_gaussian(3.0, sampling_prob=1.0, steps=2), 3)
     assert "noise_multiplier=1.0" in str(found)
     assert group_event(GaussianDpEvent(1.0), 3).noise_multiplier <= 1 / 3
     with pytest.raises(ValueError, match="for a group"):

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 from conftest import Run
-from masquerade._formatting import up_decimals
-from masquerade.accounting import calibrate, epsilon, revealed_epsilon
-from masquerade.accounting.compose import sampled_gaussian
-from masquerade.accounting.losses import Laplace, Pair
+from masquerade._formatting import round_up_decimals
+from masquerade.accounting import compute_epsilon, compute_revealed_epsilon, find_noise_multiplier
+from masquerade.accounting.compose import make_sampled_gaussian
+from masquerade.accounting.losses import DominatingPair, LaplaceLoss
 from masquerade.accounting.power import false_negative_rate
-from masquerade.accounting.tilted import Sum
+from masquerade.accounting.tilted import LossSum
 from masquerade.events import (
     ComposedDpEvent,
     GaussianDpEvent,
@@ -30,7 +30,7 @@ from masquerade.events import (
     SelfComposedDpEvent,
 )
 from masquerade.guarantee import Relation
-from masquerade.tradeoff import gaussian_epsilon, power
+from masquerade.tradeoff import compute_max_power, gaussian_epsilon
 
 
 def exact_delta(e: float, *, q: float, z: float, is_two_sided: bool) -> mpmath.mpf:
@@ -74,7 +74,9 @@ def test_one_sampled_step_has_the_epsilon_of_its_integral(
 ) -> None:
     delta = q * share
     relation = Relation.REPLACE_ONE if is_two_sided else Relation.ZERO_OUT
-    found = epsilon(sampled_gaussian(z, sampling_prob=q, steps=1), delta=delta, relation=relation)
+    found = compute_epsilon(
+        make_sampled_gaussian(z, sampling_prob=q, steps=1), delta=delta, relation=relation
+    )
     if float(exact_delta(0.0, q=q, z=z, is_two_sided=is_two_sided)) <= delta:
         assert found == 0.0
         return
@@ -91,9 +93,9 @@ def test_steps_that_are_gaussians_add_up_to_their_closed_form(
     best = math.inf
     for cells in (4, 32):
         interval = 1 / (cells * z)
-        laws = Pair((1.0,), (1.0,), z, False).laws(interval, delta / steps * 1e-6)
-        total = Sum([(laws[0], steps)], interval)
-        best = min(best, total.at(total.tilt(delta)).epsilon(delta))
+        laws = DominatingPair((1.0,), (1.0,), z, False).make_laws(interval, delta / steps * 1e-6)
+        total = LossSum([(laws[0], steps)], interval)
+        best = min(best, total.tilt_at(total.find_tilt(delta)).find_epsilon(delta))
     truth = gaussian_epsilon(math.sqrt(steps) / z, delta)
     assert truth <= best <= truth * 1.001 + 1e-6
 
@@ -102,8 +104,8 @@ def test_rounding_is_part_of_the_bound() -> None:
     """Chances carry their rounding: they are never below the truth, not even far away."""
     z, steps = 20.0, 1000
     interval = 1 / (4 * z)
-    laws = Pair((1.0,), (1.0,), z, False).laws(interval, 1e-30)
-    curve = Sum([(laws[0], steps)], interval).at(0.0)
+    laws = DominatingPair((1.0,), (1.0,), z, False).make_laws(interval, 1e-30)
+    curve = LossSum([(laws[0], steps)], interval).tilt_at(0.0)
     mu = math.sqrt(steps) / z
     truth = [
         mpmath.ncdf(mu / 2 - e / mu) - mpmath.exp(e) * mpmath.ncdf(-mu / 2 - e / mu)
@@ -128,8 +130,8 @@ def test_rounding_is_part_of_the_bound() -> None:
 def test_small_deltas_are_met_without_waste(
     z: float, q: float, steps: int, delta: float, relation: str, truth: float
 ) -> None:
-    event = sampled_gaussian(z, sampling_prob=q, steps=steps)
-    assert truth <= epsilon(event, delta=delta, relation=relation) <= truth * 1.0001
+    event = make_sampled_gaussian(z, sampling_prob=q, steps=steps)
+    assert truth <= compute_epsilon(event, delta=delta, relation=relation) <= truth * 1.0001
 
 
 @pytest.mark.parametrize(
@@ -140,8 +142,8 @@ def test_very_many_very_rare_steps_end_soon_and_cost_little(
     q: float, steps: int, most: float
 ) -> None:
     start = time.process_time()
-    found = epsilon(
-        sampled_gaussian(1.0, sampling_prob=q, steps=steps), delta=1e-7, relation="zero_out"
+    found = compute_epsilon(
+        make_sampled_gaussian(1.0, sampling_prob=q, steps=steps), delta=1e-7, relation="zero_out"
     )
     # the central limit: q sqrt(T (e - 1)); what is rare only adds to it
     assert gaussian_epsilon(q * math.sqrt(steps * (math.e - 1)), 1e-7) <= found <= most
@@ -152,8 +154,8 @@ def test_very_many_very_rare_steps_end_soon_and_cost_little(
 @pytest.mark.parametrize("relation", ["zero_out", "replace_one"])
 def test_hiding_a_batch_never_costs_more_than_showing_it(z: float, relation: str) -> None:
     run = dict(sampling_prob=0.5, steps=3)
-    hidden = epsilon(sampled_gaussian(z, **run), delta=1e-5, relation=relation)
-    shown = revealed_epsilon(
+    hidden = compute_epsilon(make_sampled_gaussian(z, **run), delta=1e-5, relation=relation)
+    shown = compute_revealed_epsilon(
         noise_multiplier=z, delta=1e-5, distance=2 if relation == "replace_one" else 1, **run
     )
     assert hidden <= shown
@@ -162,7 +164,7 @@ def test_hiding_a_batch_never_costs_more_than_showing_it(z: float, relation: str
 @pytest.mark.parametrize("shift", [0.01, 0.3, 2.0, 9.0])
 def test_a_laplace_loss_has_all_its_mass_and_its_deltas(shift: float) -> None:
     interval = shift / 37.3
-    law, _ = Laplace(shift).laws(interval, 0.0)
+    law, _ = LaplaceLoss(shift).make_laws(interval, 0.0)
     assert law.chances.sum() + law.lost == pytest.approx(1.0, abs=1e-12)
     losses = (law.first + np.arange(len(law.chances))) * interval
     for e in losses[(losses >= 0) & (losses < shift)]:
@@ -172,14 +174,14 @@ def test_a_laplace_loss_has_all_its_mass_and_its_deltas(shift: float) -> None:
 
 
 def test_laplaces_and_revealed_batches_compose_with_anything() -> None:
-    rest = sampled_gaussian(2.0, sampling_prob=0.02, steps=200)
+    rest = make_sampled_gaussian(2.0, sampling_prob=0.02, steps=200)
     for other in (
         SelfComposedDpEvent(LaplaceDpEvent(30.0), 40),
         SelfComposedDpEvent(RevealedSampledDpEvent(0.01, GaussianDpEvent(20.0)), 100),
         GaussianDpEvent(9.0),
     ):
-        both = epsilon(ComposedDpEvent([rest, other]), delta=1e-6, relation="replace_one")
-        each = [epsilon(one, delta=5e-7, relation="replace_one") for one in (rest, other)]
+        both = compute_epsilon(ComposedDpEvent([rest, other]), delta=1e-6, relation="replace_one")
+        each = [compute_epsilon(one, delta=5e-7, relation="replace_one") for one in (rest, other)]
         assert max(each) * 0.9 < both <= sum(each)
 
 
@@ -198,17 +200,17 @@ def test_calibrated_noise_prints_its_target_when_it_is_asked_about(
 def test_tiny_targets_are_met_by_the_number_that_is_printed(
     target: float, q: float, steps: int
 ) -> None:
-    z = calibrate(target, delta=1e-6, sampling_prob=q, steps=steps, relation="zero_out")
-    event = sampled_gaussian(z, sampling_prob=q, steps=steps)
-    assert up_decimals(epsilon(event, delta=1e-6, relation="zero_out")) <= target
+    z = find_noise_multiplier(target, delta=1e-6, sampling_prob=q, steps=steps, relation="zero_out")
+    event = make_sampled_gaussian(z, sampling_prob=q, steps=steps)
+    assert round_up_decimals(compute_epsilon(event, delta=1e-6, relation="zero_out")) <= target
 
 
 @pytest.mark.parametrize("relation", list(Relation))
 def test_the_own_curve_of_a_run_says_more_than_epsilon_and_delta(relation: Relation) -> None:
-    event = sampled_gaussian(0.5521, sampling_prob=0.002, steps=20000)
-    e = epsilon(event, delta=1e-5, relation=relation)
+    event = make_sampled_gaussian(0.5521, sampling_prob=0.002, steps=20000)
+    e = compute_epsilon(event, delta=1e-5, relation=relation)
     own = 1 - false_negative_rate(0.01, event, relation=relation)
-    assert 0.01 < own < 0.8 < power(0.01, epsilon=e, delta=1e-5, is_gaussian=False)
+    assert 0.01 < own < 0.8 < compute_max_power(0.01, epsilon=e, delta=1e-5, is_gaussian=False)
 
 
 @pytest.mark.parametrize(
@@ -225,7 +227,9 @@ def test_the_smallest_deltas_are_met(
     parts: list[tuple[float, float]], delta: float, truth: float
 ) -> None:
     event = ComposedDpEvent([PoissonSampledDpEvent(q, GaussianDpEvent(z)) for q, z in parts])
-    assert truth * 0.99999 <= epsilon(event, delta=delta, relation="zero_out") <= truth * 1.02
+    assert (
+        truth * 0.99999 <= compute_epsilon(event, delta=delta, relation="zero_out") <= truth * 1.02
+    )
 
 
 @settings(max_examples=20, deadline=None)
@@ -240,28 +244,30 @@ def test_a_law_has_no_smaller_deltas_than_its_pair(
 ) -> None:
     """Whatever the grid: P(x > t) - e^epsilon Q(x > t) at a grid point's t is a lower bound."""
     shifts = sorted(shifts)
-    pair = Pair(tuple(q / len(shifts) for _ in shifts), tuple(shifts), z, False)
-    interval = pair.largest(1e-12) / cells
-    law, _ = pair.laws(interval, 1e-12)
+    pair = DominatingPair(tuple(q / len(shifts) for _ in shifts), tuple(shifts), z, False)
+    interval = pair.find_max_loss(1e-12) / cells
+    law, _ = pair.make_laws(interval, 1e-12)
     losses = (law.first + np.arange(len(law.chances))) * interval
     assert law.chances.sum() + law.lost == pytest.approx(1.0, abs=1e-9)
     table = np.linspace(-9 * z, max(shifts) + 9 * z, 400)
-    for t, e in zip(table.tolist(), pair.loss(table)[0].tolist(), strict=True):
+    for t, e in zip(table.tolist(), pair.compute_loss(table)[0].tolist(), strict=True):
         if not 0 <= e < 600:
             continue
         above = [float(norm.sf((t - s) / z)) for s in (0.0, *shifts)]
-        truth = pair.rest * above[0] + q / len(shifts) * sum(above[1:]) - math.exp(e) * above[0]
+        truth = (
+            pair.rest_weight * above[0] + q / len(shifts) * sum(above[1:]) - math.exp(e) * above[0]
+        )
         found = float(law.chances @ -np.expm1(np.minimum(e - losses, 0.0))) + law.lost
         assert found >= truth - 1e-12
 
 
 def test_what_cannot_be_told_apart_or_not_at_all_has_its_limits() -> None:
     nearly = SelfComposedDpEvent(PoissonSampledDpEvent(0.9, GaussianDpEvent(1.0)), 20)
-    assert epsilon(nearly, delta=1 - 1e-9, relation="zero_out") == 0.0
+    assert compute_epsilon(nearly, delta=1 - 1e-9, relation="zero_out") == 0.0
     always = MixtureOfGaussiansDpEvent(1.0, [0.0, 1.0], [0.0, 1.0])
-    found = epsilon(always, delta=1e-5, relation="zero_out")
+    found = compute_epsilon(always, delta=1e-5, relation="zero_out")
     assert gaussian_epsilon(1.0, 1e-5) <= found <= gaussian_epsilon(1.0, 1e-5) * 1.0001
     for silent in (PoissonSampledDpEvent(0.5, GaussianDpEvent(0.0)), LaplaceDpEvent(0.0)):
         assert false_negative_rate(0.01, silent, relation=Relation.ZERO_OUT) == 0.0
     many = SelfComposedDpEvent(PoissonSampledDpEvent(1e-13, GaussianDpEvent(1.0)), 10**20)
-    assert epsilon(many, delta=1e-5, relation="zero_out") > 0
+    assert compute_epsilon(many, delta=1e-5, relation="zero_out") > 0

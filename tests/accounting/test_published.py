@@ -34,7 +34,7 @@ from masquerade.tradeoff import gaussian_delta, gaussian_epsilon
 def test_video_dprp(
     epsilon: float, sigma_1: float, sigma_2: float, value: float, sixteen: float, frame: float
 ) -> None:
-    verdict = VideoDprpClaim(epsilon=epsilon).verdict()
+    verdict = VideoDprpClaim(epsilon=epsilon).judge_claim()
     assert verdict.valid is False
     assert verdict.figures["sigma_1"] == pytest.approx(sigma_1, abs=1.01e-4)
     assert verdict.figures["sigma_2"] == pytest.approx(sigma_2, abs=1.01e-4)
@@ -70,7 +70,7 @@ def test_mask_dp(
     zero: float,
     replaced: float,
 ) -> None:
-    verdict = MaskDpClaim(epsilon=epsilon).verdict()
+    verdict = MaskDpClaim(epsilon=epsilon).judge_claim()
     assert verdict.figures["noise_multiplier"] == pytest.approx(z, rel=1e-5)
     assert verdict.figures["independent_zero_out"] == pytest.approx(apart_zero, rel=3e-3)
     assert verdict.figures["independent_replace_one"] == pytest.approx(apart_replaced, rel=3e-3)
@@ -95,7 +95,7 @@ def test_feature_projective(
     shared_zero: float,
     shared_replaced: float,
 ) -> None:
-    verdict = FeatureProjectiveClaim(epsilon=epsilon).verdict()
+    verdict = FeatureProjectiveClaim(epsilon=epsilon).judge_claim()
     assert verdict.valid is None
     assert verdict.figures["noise_multiplier"] == pytest.approx(z, abs=1e-4)
     assert verdict.true_epsilon["record/zero_out"] == pytest.approx(zero, rel=3e-3)
@@ -123,7 +123,7 @@ def test_tempdiff(verdicts: dict[str, Any]) -> None:
         "between two bounds: shard: 81.704 to 134.66; subject: 243.12 to 397.51"
     )
     assert verdict.figures["accountant_floor"] == 1.4391
-    little = TempdiffClaim(gamma=0.001, printed=1.4).verdict()
+    little = TempdiffClaim(gamma=0.001, printed=1.4).judge_claim()
     assert little.valid is True, "with enough noise the number would hold"
 
 

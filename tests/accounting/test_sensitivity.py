@@ -34,14 +34,14 @@ def unit(name: str, sites: int | None = None) -> Unit:
     ids=str,
 )
 def test_arrays(of: Unit, expected: float) -> None:
-    assert sensitivity.of_array(of, FILM) == pytest.approx(expected)
+    assert sensitivity.array_sensitivity(of, FILM) == pytest.approx(expected)
 
 
 def test_a_unit_cannot_touch_more_than_there_is() -> None:
     small = (2, 1, 2, 3)
-    whole = sensitivity.of_array(unit("video"), small)
-    assert sensitivity.of_array(unit("pixels", 10**9), small) == whole
-    assert sensitivity.of_array(unit("tube", 10**9), small) == whole
+    whole = sensitivity.array_sensitivity(unit("video"), small)
+    assert sensitivity.array_sensitivity(unit("pixels", 10**9), small) == whole
+    assert sensitivity.array_sensitivity(unit("tube", 10**9), small) == whole
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,9 @@ def test_a_unit_cannot_touch_more_than_there_is() -> None:
     ],
 )
 def test_block_means(sites: int, block: int, length: int, expected: float) -> None:
-    found = sensitivity.of_block_means(unit("pixels", sites), FILM, block=block, length=length)
+    found = sensitivity.block_means_sensitivity(
+        unit("pixels", sites), FILM, block=block, length=length
+    )
     assert found == pytest.approx(expected, abs=5e-7)
 
 
@@ -65,7 +67,7 @@ def test_block_means(sites: int, block: int, length: int, expected: float) -> No
 def test_block_means_bound_every_change_of_a_ragged_film(name: str, sites: int) -> None:
     film, block, length = (3, 3, 5, 2), 2, 2
     of = unit(name, sites if name in ("pixels", "tube") else None)
-    bound = sensitivity.of_block_means(of, film, block=block, length=length) / 255
+    bound = sensitivity.block_means_sensitivity(of, film, block=block, length=length) / 255
     rng = np.random.default_rng(sites)
     worst = 0.0
     for _ in range(300):
@@ -120,21 +122,21 @@ def test_random_projections_have_the_known_factors() -> None:
     [(2, 442.26, 469.84), (5, 202.96, 215.32), (8, 138.48, 146.81)],
 )
 def test_sound_sigmas_for_projections(epsilon: float, orthonormal: float, fresh: float) -> None:
-    from masquerade.accounting import gaussian_sigma
+    from masquerade.accounting import find_gaussian_sigma
 
-    value = sensitivity.of_array(unit("value"), FILM)
-    found = gaussian_sigma(epsilon, delta=1e-4, sensitivity=value)
+    value = sensitivity.array_sensitivity(unit("value"), FILM)
+    found = find_gaussian_sigma(epsilon, delta=1e-4, sensitivity=value)
     assert found == pytest.approx(orthonormal, abs=6e-3)
     factor = sensitivity.fresh_projection_factor(3072, tail=1e-5)
-    found = gaussian_sigma(epsilon, delta=0.9e-4, sensitivity=value * factor)
+    found = find_gaussian_sigma(epsilon, delta=0.9e-4, sensitivity=value * factor)
     assert found == pytest.approx(fresh, abs=6e-3)
 
 
 def test_a_shard_is_not_a_part_of_a_file() -> None:
     with pytest.raises(ValueError, match="teacher"):
-        sensitivity.changed_coordinates(unit("shard"), ((3, 3),))
+        sensitivity.count_changed_coordinates(unit("shard"), ((3, 3),))
     with pytest.raises(ValueError, match="inside one file"):
-        sensitivity.of_block_means(unit("shard"), FILM, block=2, length=1)
+        sensitivity.block_means_sensitivity(unit("shard"), FILM, block=2, length=1)
 
 
 @given(st.integers(0, 10**6), st.floats(0.05, 2.0))

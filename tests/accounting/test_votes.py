@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from scipy.special import expit, logit
 from scipy.stats import binom, norm
 
-from masquerade._formatting import up_decimals
-from masquerade.accounting import epsilon, votes
+from masquerade._formatting import round_up_decimals
+from masquerade.accounting import compute_epsilon, votes
 from masquerade.accounting.losses import UnsupportedEvent
 from masquerade.accounting.tilted import renyi_divergence
-from masquerade.accounting.votes import Terms, scale_for
+from masquerade.accounting.votes import VoteTerms, find_vote_scale
 from masquerade.events import (
     BoundedRangeDpEvent,
     ComposedDpEvent,
@@ -29,15 +29,15 @@ from masquerade.events import (
     event_to_json,
 )
 from masquerade.guarantee import Relation
-from masquerade.ledger.filter import Filter, FilterName
+from masquerade.ledger.filter import BudgetFilter, FilterName
 from masquerade.tradeoff import gaussian_epsilon
 
 DELTA = 1e-5
 TERMS = [
-    Terms(aggregator="lnmax", queries=300),
-    Terms(aggregator="gnmax", queries=300, shards_per_subject=3),
-    Terms(aggregator="gumbel", queries=300),
-    Terms(aggregator="confident", queries=300, cap=100, threshold_std=300.0),
+    VoteTerms(aggregator="lnmax", queries=300),
+    VoteTerms(aggregator="gnmax", queries=300, shards_per_subject=3),
+    VoteTerms(aggregator="gumbel", queries=300),
+    VoteTerms(aggregator="confident", queries=300, cap=100, threshold_std=300.0),
 ]
 
 
@@ -72,12 +72,12 @@ def test_the_table_of_bounds(
     assert bounds["moments"] == pytest.approx(best, rel=four_digits)
     assert bounds["optimal"] == pytest.approx(kov, rel=four_digits)
     assert bounds["pld_laplace"] == pytest.approx(pld, rel=four_digits)
-    fixed = votes.moments_at(2 * gamma, queries, delta=DELTA, most=8)
+    fixed = votes.moments_epsilon_at(2 * gamma, queries, delta=DELTA, most=8)
     assert fixed == pytest.approx(eight, rel=four_digits)
     truth = votes.lnmax_at_least(gamma, queries=queries, teachers=teachers, delta=DELTA)
     assert truth == pytest.approx(lower, rel=4e-4)
     assert truth < min(bounds.values())
-    same = Terms(aggregator="gnmax", queries=queries).epsilon(2**0.5 / gamma, delta=DELTA)
+    same = VoteTerms(aggregator="gnmax", queries=queries).vote_epsilon(2**0.5 / gamma, delta=DELTA)
     assert same == pytest.approx(gnmax, rel=4e-4)
 
 
@@ -89,18 +89,20 @@ def test_shards_of_a_subject_move_together(shards: int, expected: float) -> None
 
 def test_unit_shifts_would_be_unsound() -> None:
     """Three teachers moving together: 2ks Laplaces of shift one print less than the truth."""
-    event = Terms(aggregator="lnmax", queries=1600 * 3).event(100, relation=Relation.ADD_REMOVE)
-    wrong = epsilon(event, delta=DELTA, relation=Relation.ADD_REMOVE)
+    event = VoteTerms(aggregator="lnmax", queries=1600 * 3).make_event(
+        100, relation=Relation.ADD_REMOVE
+    )
+    wrong = compute_epsilon(event, delta=DELTA, relation=Relation.ADD_REMOVE)
     assert wrong == pytest.approx(4.27, abs=0.01)
     assert wrong < 5.41  # the exact lower bound for s = 3
 
 
 def test_gnmax_has_the_known_epsilon_and_its_event_agrees() -> None:
-    terms = Terms(aggregator="gnmax", queries=1000)
-    found = terms.epsilon(40, delta=DELTA)
+    terms = VoteTerms(aggregator="gnmax", queries=1000)
+    found = terms.vote_epsilon(40, delta=DELTA)
     assert found == pytest.approx(4.983306, abs=1e-6)
     assert found == pytest.approx(gaussian_epsilon(math.sqrt(2000) / 40, DELTA), rel=1e-9)
-    three = replace(terms, shards_per_subject=3).epsilon(120, delta=DELTA)
+    three = replace(terms, shards_per_subject=3).vote_epsilon(120, delta=DELTA)
     assert three == pytest.approx(found, rel=1e-9)
 
 
@@ -130,10 +132,10 @@ def test_the_lower_bound_is_below_every_upper_bound(
     ],
 )
 def test_gumbel_votes_have_the_known_epsilons(gamma: float, queries: int, expected: float) -> None:
-    terms = Terms(aggregator="gumbel", queries=queries)
-    found = terms.epsilon(1 / gamma, delta=DELTA)
+    terms = VoteTerms(aggregator="gumbel", queries=queries)
+    found = terms.vote_epsilon(1 / gamma, delta=DELTA)
     assert found == pytest.approx(expected, rel=4e-4)
-    together = replace(terms, shards_per_subject=4).epsilon(4 / gamma, delta=DELTA)
+    together = replace(terms, shards_per_subject=4).vote_epsilon(4 / gamma, delta=DELTA)
     assert together == pytest.approx(found, rel=1e-9)
 
 
@@ -152,40 +154,42 @@ def test_gumbel_votes_cost_no_less_than_the_worst_pair_of_two_classes(
     gamma: float, queries: int
 ) -> None:
     truth = coins_epsilon(2 * gamma, queries)
-    found = Terms(aggregator="gumbel", queries=queries).epsilon(1 / gamma, delta=DELTA)
+    found = VoteTerms(aggregator="gumbel", queries=queries).vote_epsilon(1 / gamma, delta=DELTA)
     assert truth <= found <= 1.6 * truth
 
 
 def test_one_gumbel_vote_is_pure() -> None:
-    found = Terms(aggregator="gumbel", queries=1).epsilon(10, delta=1e-9)
+    found = VoteTerms(aggregator="gumbel", queries=1).vote_epsilon(10, delta=1e-9)
     assert 0.19 < found <= 0.2 * (1 + 1e-9)
 
 
 def test_confident_votes_have_the_known_epsilon() -> None:
-    terms = Terms(aggregator="confident", queries=1000, cap=500, threshold_std=100.0)
-    found = terms.epsilon(40, delta=DELTA)
-    assert up_decimals(found, 6) == 3.637267
-    three = replace(terms, threshold_std=300.0, shards_per_subject=3).epsilon(120, delta=DELTA)
+    terms = VoteTerms(aggregator="confident", queries=1000, cap=500, threshold_std=100.0)
+    found = terms.vote_epsilon(40, delta=DELTA)
+    assert round_up_decimals(found, 6) == 3.637267
+    three = replace(terms, threshold_std=300.0, shards_per_subject=3).vote_epsilon(120, delta=DELTA)
     assert three == pytest.approx(found, rel=1e-9)
 
 
 @pytest.mark.parametrize("terms", TERMS, ids=lambda terms: terms.aggregator)
-def test_epsilon_is_the_same_under_every_relation(terms: Terms) -> None:
-    expected = terms.epsilon(60.0, delta=DELTA)
+def test_epsilon_is_the_same_under_every_relation(terms: VoteTerms) -> None:
+    expected = terms.vote_epsilon(60.0, delta=DELTA)
     for relation in Relation:
-        event = terms.event(60.0, relation=relation)
+        event = terms.make_event(60.0, relation=relation)
         assert event_from_json(json.loads(json.dumps(event_to_json(event)))) == event
-        assert epsilon(event, delta=DELTA, relation=relation) == pytest.approx(expected, rel=1e-6)
-    misread = terms.event(60.0, relation=Relation.ADD_REMOVE)
-    assert epsilon(misread, delta=DELTA, relation="replace_one") > 1.9 * expected
+        assert compute_epsilon(event, delta=DELTA, relation=relation) == pytest.approx(
+            expected, rel=1e-6
+        )
+    misread = terms.make_event(60.0, relation=Relation.ADD_REMOVE)
+    assert compute_epsilon(misread, delta=DELTA, relation="replace_one") > 1.9 * expected
 
 
 @pytest.mark.parametrize("terms", TERMS, ids=lambda terms: terms.aggregator)
 @pytest.mark.parametrize("target", [0.8, 3.00004])
-def test_a_target_is_met_and_hardly_any_noise_is_wasted(terms: Terms, target: float) -> None:
-    scale = scale_for(terms, epsilon=target, delta=DELTA)
-    assert up_decimals(terms.epsilon(scale, delta=DELTA)) <= target
-    assert terms.epsilon(scale * 0.998, delta=DELTA) > target
+def test_a_target_is_met_and_hardly_any_noise_is_wasted(terms: VoteTerms, target: float) -> None:
+    scale = find_vote_scale(terms, epsilon=target, delta=DELTA)
+    assert round_up_decimals(terms.vote_epsilon(scale, delta=DELTA)) <= target
+    assert terms.vote_epsilon(scale * 0.998, delta=DELTA) > target
 
 
 @pytest.mark.parametrize(
@@ -202,16 +206,16 @@ def test_a_target_is_met_and_hardly_any_noise_is_wasted(terms: Terms, target: fl
 )
 def test_terms_that_mean_nothing_are_refused(fields: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        Terms(**({"aggregator": "gnmax", "queries": 10} | fields))
+        VoteTerms(**({"aggregator": "gnmax", "queries": 10} | fields))
 
 
 def test_targets_out_of_reach_are_refused() -> None:
-    terms = Terms(aggregator="confident", queries=1000, cap=10, threshold_std=100.0)
+    terms = VoteTerms(aggregator="confident", queries=1000, cap=10, threshold_std=100.0)
     with pytest.raises(ValueError, match="threshold_std above 118"):
-        scale_for(terms, epsilon=1.0, delta=DELTA)
+        find_vote_scale(terms, epsilon=1.0, delta=DELTA)
     for target in (0.0, 5e-5, math.nan):
         with pytest.raises(ValueError, match="epsilon"):
-            scale_for(Terms(aggregator="gnmax", queries=5), epsilon=target, delta=DELTA)
+            find_vote_scale(VoteTerms(aggregator="gnmax", queries=5), epsilon=target, delta=DELTA)
 
 
 def two_points(width: float, place: float) -> tuple[float, float]:
@@ -239,14 +243,14 @@ def test_a_bounded_range_is_never_charged_too_little(
     assert doubled == pytest.approx(charged)
 
 
-def gaussian_account(relation: Relation = Relation.ADD_REMOVE) -> Filter:
-    return Filter(name=FilterName.GAUSSIAN, epsilon=8.0, delta=DELTA, relation=relation)
+def gaussian_account(relation: Relation = Relation.ADD_REMOVE) -> BudgetFilter:
+    return BudgetFilter(name=FilterName.GAUSSIAN, epsilon=8.0, delta=DELTA, relation=relation)
 
 
 @given(width=st.floats(1e-3, 12), share=st.floats(1e-3, 0.999))
 def test_a_bounded_range_enters_a_gaussian_account_at_enough(width: float, share: float) -> None:
     """The corner of every pair of lines lies above the Gaussian that is charged."""
-    charged = math.sqrt(gaussian_account().cost(BoundedRangeDpEvent(width)) / 2**80)
+    charged = math.sqrt(gaussian_account().price_event(BoundedRangeDpEvent(width)) / 2**80)
     p, q = two_points(width, share * width)
     assert norm.isf(q) - norm.isf(p) <= charged * (1 + 1e-7) + 1e-9
     p, q = two_points(width, width / 2)
@@ -255,33 +259,39 @@ def test_a_bounded_range_enters_a_gaussian_account_at_enough(width: float, share
 
 def test_ledgers_price_a_bounded_range() -> None:
     event, cap = BoundedRangeDpEvent(0.5), gaussian_account()
-    assert cap.cost(event) == cap.cost(LaplaceDpEvent(4.0))  # like pure .25
-    assert gaussian_account(Relation.REPLACE_ONE).cost(event) == cap.cost(LaplaceDpEvent(2.0))
-    assert cap.cost(BoundedRangeDpEvent(0.0)) == 0
+    assert cap.price_event(event) == cap.price_event(LaplaceDpEvent(4.0))  # like pure .25
+    assert gaussian_account(Relation.REPLACE_ONE).price_event(event) == cap.price_event(
+        LaplaceDpEvent(2.0)
+    )
+    assert cap.price_event(BoundedRangeDpEvent(0.0)) == 0
     with pytest.raises(UnsupportedEvent, match="protects nothing"):
-        cap.cost(BoundedRangeDpEvent(1500.0))
+        cap.price_event(BoundedRangeDpEvent(1500.0))
 
 
 @pytest.mark.parametrize("bound", [-1.0, math.nan, math.inf])
 def test_a_bound_that_means_nothing_is_refused(bound: float) -> None:
     with pytest.raises(ValueError, match="bound"):
-        epsilon(BoundedRangeDpEvent(bound), delta=DELTA, relation="zero_out")
+        compute_epsilon(BoundedRangeDpEvent(bound), delta=DELTA, relation="zero_out")
     with pytest.raises(ValueError, match="bound"):
         event_from_json({"class_name": "BoundedRangeDpEvent", "bound": bound})
 
 
 def test_a_bounded_range_composes_with_other_noise() -> None:
     ranged, other = SelfComposedDpEvent(BoundedRangeDpEvent(0.02), 1000), GaussianDpEvent(5.0)
-    alone = epsilon(ranged, delta=DELTA, relation="zero_out")
-    both = epsilon(ComposedDpEvent([ranged, other]), delta=DELTA, relation="zero_out")
-    assert alone < both < alone + epsilon(other, delta=DELTA, relation="zero_out")
-    assert epsilon(BoundedRangeDpEvent(0.0), delta=DELTA, relation="zero_out") == 0
+    alone = compute_epsilon(ranged, delta=DELTA, relation="zero_out")
+    both = compute_epsilon(ComposedDpEvent([ranged, other]), delta=DELTA, relation="zero_out")
+    assert alone < both < alone + compute_epsilon(other, delta=DELTA, relation="zero_out")
+    assert compute_epsilon(BoundedRangeDpEvent(0.0), delta=DELTA, relation="zero_out") == 0
 
 
 def test_laplace_under_replace_one_is_twice_as_far() -> None:
-    far = epsilon(SelfComposedDpEvent(LaplaceDpEvent(40.0), 50), delta=DELTA, relation="zero_out")
+    far = compute_epsilon(
+        SelfComposedDpEvent(LaplaceDpEvent(40.0), 50), delta=DELTA, relation="zero_out"
+    )
     same = SelfComposedDpEvent(LaplaceDpEvent(80.0), 50)
-    assert epsilon(same, delta=DELTA, relation="replace_one") == pytest.approx(far, rel=1e-9)
+    assert compute_epsilon(same, delta=DELTA, relation="replace_one") == pytest.approx(
+        far, rel=1e-9
+    )
 
 
 @pytest.mark.parametrize(

@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from masquerade.attacks.attack import Case, Nothing, noise_like
-from masquerade.attacks.rates import bootstrap
+from masquerade.attacks.attack import Case, RandomRecordings, noise_like
+from masquerade.attacks.rates import bootstrap_figure
 from masquerade.errors import BadInput
 from masquerade.recordings import Photo, Signal, Video
-from masquerade.scores import Attacked, Success
+from masquerade.scores import AttackResult, MeasuredRate
 
 
-def figure(value: float, spread: float = 0.05) -> Success:
-    return Success(
+def figure(value: float, spread: float = 0.05) -> MeasuredRate:
+    return MeasuredRate(
         measure="rank-1",
         value=value,
         low=value - spread,
@@ -23,8 +23,8 @@ def figure(value: float, spread: float = 0.05) -> Success:
     )
 
 
-def attacked(published: float, ceiling: float = 0.9, floor: float = 0.1) -> Attacked:
-    return Attacked(
+def attacked(published: float, ceiling: float = 0.9, floor: float = 0.1) -> AttackResult:
+    return AttackResult(
         attack="none",
         attacker="nobody",
         published=(figure(published),),
@@ -48,12 +48,12 @@ def test_a_verdict_counts_its_intervals(published: float, ceiling: float, word: 
 
 def test_measures_of_ceiling_and_floor_must_be_those_of_what_was_published() -> None:
     with pytest.raises(ValueError, match="same measures"):
-        Attacked(attack="a", attacker="b", published=(figure(0.5),), ceiling=(), floor=())
+        AttackResult(attack="a", attacker="b", published=(figure(0.5),), ceiling=(), floor=())
 
 
 def test_an_interval_that_does_not_hold_its_value_is_refused() -> None:
     with pytest.raises(ValueError, match="interval around"):
-        Success(measure="m", value=0.5, low=0.6, high=0.7, count=3, of="people")
+        MeasuredRate(measure="m", value=0.5, low=0.6, high=0.7, count=3, of="people")
 
 
 def test_intervals_over_people_cover_the_truth_and_those_over_rows_do_not() -> None:
@@ -63,7 +63,7 @@ def test_intervals_over_people_cover_the_truth_and_those_over_rows_do_not() -> N
         right = (rng.random((people, rows)) < mean[:, None]).astype(float).reshape(-1)
         whose = np.repeat(np.arange(people), rows)
         for kind, names in (("people", whose), ("rows", np.arange(people * rows))):
-            found = bootstrap(
+            found = bootstrap_figure(
                 "share",
                 lambda some, right=right: float(right[some].mean()),
                 names,
@@ -96,16 +96,16 @@ def test_a_case_wants_as_many_raw_as_published_and_a_receipt_to_adapt() -> None:
     with pytest.raises(BadInput, match="as many raw"):
         Case(known=[], targets=[film], raw=[])
     with pytest.raises(BadInput, match="receipt"):
-        _ = Case(known=[film], targets=[film], raw=[film]).known_released
+        _ = Case(known=[film], targets=[film], raw=[film]).own_releases
 
 
 def test_every_floor_recording_is_another_nothing_and_streams_share_none() -> None:
     film = Video(frames=np.zeros((1, 8, 8, 3), np.uint8), rate_hz=1)
     drawn = [
-        np.asarray(Nothing([film, film], stream=stream)[index].frames).tobytes()
+        np.asarray(RandomRecordings([film, film], stream=stream)[index].frames).tobytes()
         for stream in (0, 1)
         for index in (0, 1)
     ]
     assert len(set(drawn)) == 4
-    again = Nothing([film, film])[-1]
+    again = RandomRecordings([film, film])[-1]
     assert isinstance(again, Video) and again.frames.tobytes() == drawn[1]

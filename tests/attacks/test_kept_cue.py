@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from masquerade.attacks.attack import Recording
-from masquerade.attacks.cues import KeptCue
+from masquerade.attacks.cues import CachedCue
 from masquerade.errors import BadInput
 from masquerade.recordings import Photo, Video
 from masquerade.vision import embedding_cache
@@ -50,7 +50,7 @@ class Later(Counting):
 @pytest.mark.parametrize("rows", [0, 1, 4])
 def test_what_was_seen_is_kept_also_where_it_was_nobody(rows: int) -> None:
     cue = Counting(rows=rows)
-    first, again = KeptCue(cue)(FILM), KeptCue(cue)(replace(FILM, subject="b"))
+    first, again = CachedCue(cue)(FILM), CachedCue(cue)(replace(FILM, subject="b"))
     assert first.shape == again.shape == (rows, 3) and np.array_equal(first, again)
     assert len(cue.looked) == 1
 
@@ -60,8 +60,8 @@ def test_another_film_or_rate_or_version_is_looked_at_again() -> None:
     frames = FILM.frames.copy()
     frames[3, 2, 1, 0] ^= 1
     for each in (FILM, replace(FILM, frames=frames), replace(FILM, rate_hz=3)):
-        KeptCue(cue)(each)
-        KeptCue(later)(each)
+        CachedCue(cue)(each)
+        CachedCue(later)(each)
     assert len(cue.looked) == len(later.looked) == 3
 
 
@@ -71,22 +71,22 @@ def test_labels_count_where_they_are_read_and_only_there() -> None:
     for is_told, times in ((False, 1), (True, 2)):
         cue = Counting(is_told=is_told)
         for each in (FILM, other, FILM):
-            KeptCue(cue)(each)
+            CachedCue(cue)(each)
         assert len(cue.looked) == times
     photo, cue = Photo(image=FILM.frames[0], subject="a"), Counting(is_told=True)
-    KeptCue(cue)(photo)
+    CachedCue(cue)(photo)
     joints = np.zeros((17, 2), np.float32)
-    KeptCue(cue)(replace(photo, joints=joints, visible=np.ones(17, bool)))
+    CachedCue(cue)(replace(photo, joints=joints, visible=np.ones(17, bool)))
     assert len(cue.looked) == 2
 
 
 def test_what_is_kept_is_private_and_can_be_forgotten(private_features: Path) -> None:
     cue = Counting()
-    KeptCue(cue)(FILM)
+    CachedCue(cue)(FILM)
     [entry] = private_features.rglob("*.features")
     assert entry.stat().st_mode & 0o077 == 0
-    assert embedding_cache.forget() == 1
-    KeptCue(cue)(FILM)
+    assert embedding_cache.clear_embeddings() == 1
+    CachedCue(cue)(FILM)
     assert len(cue.looked) == 2
 
 
@@ -97,5 +97,5 @@ def test_a_refusal_is_not_kept(private_features: Path) -> None:
             raise BadInput("Expected another film.")
 
     with pytest.raises(BadInput, match="another film"):
-        KeptCue(Refusing())(FILM)
+        CachedCue(Refusing())(FILM)
     assert not list(private_features.rglob("*.features"))

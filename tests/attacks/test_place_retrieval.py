@@ -10,8 +10,8 @@ import pytest
 import skimage.data
 
 torch = pytest.importorskip("torch")
-from masquerade.attacks.attack import Case, Recording, silent  # noqa: E402
-from masquerade.attacks.place_matching import averaged, denoised, noise_level  # noqa: E402
+from masquerade.attacks.attack import Case, Recording, ignore_progress  # noqa: E402
+from masquerade.attacks.place_matching import average_frames, denoise_picture, noise_level  # noqa: E402
 from masquerade.attacks.place_retrieval import PlaceRetrieval  # noqa: E402
 from masquerade.datasets.stage import Stage  # noqa: E402
 from masquerade.errors import BadInput  # noqa: E402
@@ -73,7 +73,7 @@ def case(places: int = PLACES, **changes: object) -> Case:
 @pytest.mark.usefixtures("thumbnails")
 def test_an_answer_for_each_network_and_attacker_between_ceiling_and_floor() -> None:
     attack = PlaceRetrieval(backbones=("alexnet", "vgg16"), attacker="both", gallery=(16,))
-    answers = attack.run(case(), told=silent)
+    answers = attack.run(case(), told=ignore_progress)
     assert [each.attacker.split()[0] for each in answers] == ["alexnet"] * 2 + ["vgg16"] * 2
     for each in answers:
         assert each.attack == "place_retrieval" and each.is_telling
@@ -90,7 +90,9 @@ def test_frames_that_are_averaged_bring_back_what_noise_hid() -> None:
         return case(raw=long, targets=[grained(each) for each in long])
 
     one, many = (
-        PlaceRetrieval(gallery=(16,), frames=count, motion="still").run(films(16), told=silent)[0]
+        PlaceRetrieval(gallery=(16,), frames=count, motion="still").run(
+            films(16), told=ignore_progress
+        )[0]
         for count in (1, 16)
     )
     assert many.published[0].value > one.published[0].value + 0.2
@@ -112,13 +114,13 @@ def test_what_is_attacked_is_not_changed_and_how_far_it_is_is_told() -> None:
 
 @pytest.mark.usefixtures("thumbnails")
 def test_few_places_are_said_and_fewer_refused() -> None:
-    (found,) = PlaceRetrieval().run(case(places=5), told=silent)
+    (found,) = PlaceRetrieval().run(case(places=5), told=ignore_progress)
     assert any("Too few places: with 5" in note for note in found.notes)
     nowhere = [replace(film(place, 0), place=None) for place in range(3)]
     with pytest.raises(BadInput, match="at least two places"):
-        PlaceRetrieval().run(case(known=nowhere), told=silent)
+        PlaceRetrieval().run(case(known=nowhere), told=ignore_progress)
     with pytest.raises(BadInput, match="receipt"):
-        PlaceRetrieval(attacker="adaptive").run(case(release=None), told=silent)
+        PlaceRetrieval(attacker="adaptive").run(case(release=None), told=ignore_progress)
 
 
 @pytest.mark.usefixtures("thumbnails")
@@ -129,11 +131,13 @@ def test_photos_have_places_and_signals_none() -> None:
 
     known = [photo(place, take) for place in range(PLACES) for take in range(2)]
     raw = [photo(place, 5) for place in range(PLACES)]
-    (found,) = PlaceRetrieval(frames=4).run(Case(known=known, targets=raw, raw=raw), told=silent)
+    (found,) = PlaceRetrieval(frames=4).run(
+        Case(known=known, targets=raw, raw=raw), told=ignore_progress
+    )
     assert found.published[0].value == 1
     worn = Signal(values=np.zeros((5, 2), np.float32), rate_hz=1, attributes={"place": "a"})
     with pytest.raises(BadInput, match="got signals"):
-        PlaceRetrieval().run(Case(known=[worn], targets=[worn], raw=[worn]), told=silent)
+        PlaceRetrieval().run(Case(known=[worn], targets=[worn], raw=[worn]), told=ignore_progress)
 
 
 def test_fields_that_make_no_sense_are_refused() -> None:
@@ -153,15 +157,15 @@ def test_a_mean_along_the_flow_follows_what_moves() -> None:
     grains = np.random.default_rng(0).integers(-20, 21, frames.shape)
     noisy = (frames + grains).clip(0, 255).astype(np.uint8)
     errors = {
-        motion: np.abs(averaged(noisy, 3, count=7, motion=motion).astype(int) - frames[3])[
+        motion: np.abs(average_frames(noisy, 3, count=7, motion=motion).astype(int) - frames[3])[
             16:-16, 16:-16
         ].mean()
         for motion in ("flow", "still")
     }
     single = np.abs(noisy[3].astype(int) - frames[3])[16:-16, 16:-16].mean()
     assert errors["flow"] < 0.75 * single < single < errors["still"]
-    np.testing.assert_array_equal(averaged(noisy, 3, count=1, motion="flow"), noisy[3])
-    first = averaged(noisy, 0, count=3, motion="still")
+    np.testing.assert_array_equal(average_frames(noisy, 3, count=1, motion="flow"), noisy[3])
+    first = average_frames(noisy, 0, count=3, motion="still")
     np.testing.assert_array_equal(first, np.rint(noisy[:3].mean(axis=0)).astype(np.uint8))
 
 
@@ -171,33 +175,37 @@ def test_the_noise_of_a_picture_is_measured_and_taken_out() -> None:
     rng = np.random.default_rng(0)
     noisy = (clean + 12 * rng.uniform(-(3**0.5), 3**0.5, clean.shape)).round().astype(np.uint8)
     assert 10 < noise_level(noisy) < 14 and noise_level(clean) < 2
-    before, after = (np.abs(each.astype(int) - clean).mean() for each in (noisy, denoised(noisy)))
+    before, after = (
+        np.abs(each.astype(int) - clean).mean() for each in (noisy, denoise_picture(noisy))
+    )
     assert after < 0.8 * before
-    np.testing.assert_array_equal(denoised(clean[:1, :1]), clean[:1, :1])
+    np.testing.assert_array_equal(denoise_picture(clean[:1, :1]), clean[:1, :1])
 
 
 def test_stage_has_places_that_can_be_recognised_and_noise_has_none() -> None:
     world = Stage(frames=1, bystanders=0.0).world
 
-    def take(place: int, view: int) -> plan.Take:
-        planned = plan.take(world, 7 * place + view, kind="videos")
+    def take(place: int, view: int) -> plan.TakePlan:
+        planned = plan.plan_take(world, 7 * place + view, kind="videos")
         return replace(planned, place=place, view=view)
 
     def video(frames: np.ndarray, place: int) -> Video:
         return Video(frames=frames, rate_hz=10, place=f"{place:02}")
 
     known = [
-        video(takes.empty(world, take(place, view))[None], place)
+        video(takes.render_empty_place(world, take(place, view))[None], place)
         for place in range(12)
         for view in (1, 4)
     ]
     raw = [
-        video(takes.shoot(world, take(place, 3), kind="videos").frames, place)
+        video(takes.shoot_take(world, take(place, 3), kind="videos").frames, place)
         for place in range(12)
     ]
     blank = [replace(each, frames=np.full_like(each.frames, 128)) for each in raw]
     try:
-        (found,) = PlaceRetrieval().run(Case(known=known, targets=blank, raw=raw), told=silent)
+        (found,) = PlaceRetrieval().run(
+            Case(known=known, targets=blank, raw=raw), told=ignore_progress
+        )
     except (OSError, BadInput) as error:
         pytest.skip(f"the network cannot be had: {error}")
     assert found.ceiling[0].value > 0.5 > 0.3 > found.floor[0].value

@@ -7,8 +7,19 @@ from functools import cache
 import numpy as np
 import pytest
 
-from masquerade.attacks.attack import Case, Each, Recording, Released, silent
-from masquerade.attacks.reconstruct import Reconstruct, explained, psnr, ssim
+from masquerade.attacks.attack import (
+    Case,
+    MappedRecordings,
+    Recording,
+    ReleaseFunction,
+    ignore_progress,
+)
+from masquerade.attacks.reconstruct import (
+    Reconstruct,
+    compute_psnr,
+    compute_ssim,
+    measure_explained,
+)
 from masquerade.errors import BadInput
 from masquerade.mechanism import Mechanism, arrays_of
 from masquerade.mechanisms.filters import Blur
@@ -16,7 +27,7 @@ from masquerade.mechanisms.gaussian_noise import GaussianNoise
 from masquerade.noise import Noise
 from masquerade.quality.picture import frame_ssim
 from masquerade.recordings import Signal, Video
-from masquerade.scores import Attacked
+from masquerade.scores import AttackResult
 
 NOISY = GaussianNoise(epsilon=8.0, delta=1e-4, unit="value")
 SMALL = Reconstruct(lessons=4, samples=1_000)
@@ -49,7 +60,7 @@ def film(seed: int) -> Video:
     )
 
 
-def by(mechanism: Mechanism) -> Released:
+def by(mechanism: Mechanism) -> ReleaseFunction:
     def release(recording: Recording) -> Recording:
         assert isinstance(recording, Video)
         made = arrays_of(mechanism.apply(recording, Noise()))[0]
@@ -59,18 +70,18 @@ def by(mechanism: Mechanism) -> Released:
 
 
 @cache
-def attacked(mechanism: Mechanism, *, is_known: bool = True) -> dict[str, Attacked]:
+def attacked(mechanism: Mechanism, *, is_known: bool = True) -> dict[str, AttackResult]:
     raw = [film(seed) for seed in range(3)]
     case = Case(
         known=[film(seed) for seed in range(10, 14)] if is_known else [],
-        targets=Each(raw, by(mechanism)),
+        targets=MappedRecordings(raw, by(mechanism)),
         raw=raw,
         release=by(mechanism) if is_known else None,
     )
-    return {one.attacker: one for one in SMALL.run(case, told=silent)}
+    return {one.attacker: one for one in SMALL.run(case, told=ignore_progress)}
 
 
-def value(found: Attacked, measure: str) -> float:
+def value(found: AttackResult, measure: str) -> float:
     return next(one.value for one in found.published if one.measure == measure)
 
 
@@ -113,24 +124,26 @@ def test_ssim_is_that_of_whole_frames_inside_their_edges() -> None:
     guess = (truth + rng.normal(0, 20, truth.shape)).clip(0, 255).astype(np.uint8)
     inside = np.zeros(truth.shape[:3], bool)
     inside[:, 3:-3, 3:-3] = True
-    assert ssim(guess, truth, inside) == pytest.approx(frame_ssim(guess[0], truth[0]), abs=1e-9)
+    assert compute_ssim(guess, truth, inside) == pytest.approx(
+        frame_ssim(guess[0], truth[0]), abs=1e-9
+    )
 
 
 def test_measures_are_finite_and_ordered() -> None:
     truth = film(1).frames.astype(np.float64)
     grey = np.broadcast_to(truth.mean(axis=(0, 1, 2)), truth.shape)
-    assert explained(truth, truth, EVERYWHERE) == 1.0
-    assert explained(grey, truth, EVERYWHERE) == pytest.approx(0.0, abs=1e-9)
-    assert explained(255 - 3 * truth, truth, EVERYWHERE) == -1.0
-    assert psnr(truth, truth, EVERYWHERE) == pytest.approx(58.92, abs=0.01)
-    assert ssim(truth, truth, EVERYWHERE) == pytest.approx(1.0)
+    assert measure_explained(truth, truth, EVERYWHERE) == 1.0
+    assert measure_explained(grey, truth, EVERYWHERE) == pytest.approx(0.0, abs=1e-9)
+    assert measure_explained(255 - 3 * truth, truth, EVERYWHERE) == -1.0
+    assert compute_psnr(truth, truth, EVERYWHERE) == pytest.approx(58.92, abs=0.01)
+    assert compute_ssim(truth, truth, EVERYWHERE) == pytest.approx(1.0)
 
 
 def test_recordings_that_are_no_videos_or_marked_in_part_are_refused() -> None:
     worn = Signal(values=np.zeros((8, 2), np.float32), rate_hz=50)
     with pytest.raises(BadInput, match="videos"):
-        SMALL.run(Case(known=[], targets=[worn], raw=[worn]), told=silent)
+        SMALL.run(Case(known=[], targets=[worn], raw=[worn]), told=ignore_progress)
     one = film(0)
     bare = Video(frames=one.frames, rate_hz=10.0)
     with pytest.raises(BadInput, match="in all recordings or in none"):
-        SMALL.run(Case(known=[], targets=[one, bare], raw=[one, bare]), told=silent)
+        SMALL.run(Case(known=[], targets=[one, bare], raw=[one, bare]), told=ignore_progress)

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from masquerade.attacks import reidentify
-from masquerade.attacks.attack import Case, Nothing, Recording, silent
+from masquerade.attacks.attack import Case, RandomRecordings, Recording, ignore_progress
 from masquerade.attacks.cues import WornCue
-from masquerade.attacks.known_people import Looks, enrolled
-from masquerade.attacks.rates import Discriminants, equal_error, hits
+from masquerade.attacks.known_people import Appearance, enrol_people
+from masquerade.attacks.rates import Discriminants, compute_hits, equal_error
 from masquerade.attacks.reidentify import By, Reidentify
 from masquerade.datasets.watch import Watch
 from masquerade.errors import BadInput
@@ -44,9 +44,9 @@ def worn_case(people: int = 12, **changes: object) -> Case:
 def test_ranks_of_distances_by_hand() -> None:
     apart = np.array([[0.1, 0.2, 0.3], [0.2, 0.1, 0.3], [0.1, 0.2, 0.3]])
     right = np.array([0, 0, 2])
-    assert hits(apart, right, among=1).tolist() == [1.0, 0.0, 0.0]
-    assert hits(apart, right, among=2).tolist() == [1.0, 1.0, 0.0]
-    assert hits(apart, right, among=3).tolist() == [1.0, 1.0, 1.0]
+    assert compute_hits(apart, right, among=1).tolist() == [1.0, 0.0, 0.0]
+    assert compute_hits(apart, right, among=2).tolist() == [1.0, 1.0, 0.0]
+    assert compute_hits(apart, right, among=3).tolist() == [1.0, 1.0, 1.0]
 
 
 def test_ties_count_as_often_as_a_coin_would_say() -> None:
@@ -59,7 +59,7 @@ def test_ties_count_as_often_as_a_coin_would_say() -> None:
         for _ in range(1000):
             order = np.lexsort((rng.random((50, 6)), apart), axis=1)
             drawn += np.any(order[:, :among] == right[:, None], axis=1)
-        assert np.max(np.abs(drawn / 1000 - hits(apart, right, among=among))) < 0.08
+        assert np.max(np.abs(drawn / 1000 - compute_hits(apart, right, among=among))) < 0.08
 
 
 def test_the_equal_error_is_where_both_errors_cross() -> None:
@@ -90,20 +90,22 @@ def test_a_learned_metric_looks_where_people_differ_and_not_where_one_varies() -
     rows = rng.uniform(-1, 1, (48, 5))
     rows[:, 0] *= 50  # varies within people
     rows[:, 1] = 0.05 * rows[:, 1] + whose  # tells them apart
-    matrix = Discriminants().learned(rows, whose).matrix * rows.std(axis=0)[:, None]
+    matrix = Discriminants().learn_metric(rows, whose).matrix * rows.std(axis=0)[:, None]
     sizes = np.linalg.norm(matrix, axis=1)
     assert sizes[1] > 2 * sizes[0]
 
 
 @pytest.mark.parametrize("rows", [np.ones((4, 3)), np.zeros((4, 1))])
 def test_features_that_never_change_are_no_way_to_tell_people_apart(rows: np.ndarray) -> None:
-    gallery = enrolled(Looks(rows=[row[None] for row in rows], subjects=("a", "a", "b", "b")))
-    apart = gallery.distances(Looks(rows=[rows[:1] + 7], subjects=("a",)))
+    gallery = enrol_people(
+        Appearance(rows=[row[None] for row in rows], subjects=("a", "a", "b", "b"))
+    )
+    apart = gallery.measure_distances(Appearance(rows=[rows[:1] + 7], subjects=("a",)))
     assert np.all(apart == apart[0, 0])
 
 
 def test_people_are_recognised_by_worn_sensors_and_not_in_random_data() -> None:
-    (found,) = Reidentify(by="worn").run(worn_case(), told=silent)
+    (found,) = Reidentify(by="worn").run(worn_case(), told=ignore_progress)
     assert found.is_telling and found.verdict.startswith("Not stopped")
     assert found.ceiling[0].value > 0.9 and found.floor[0].value < 0.25
     assert found.published[2].value > 0.9 and found.published[0].count == 12
@@ -112,11 +114,11 @@ def test_people_are_recognised_by_worn_sensors_and_not_in_random_data() -> None:
 
 def test_several_processes_see_what_one_sees_and_name_what_they_cannot_look_at() -> None:
     case = worn_case(people=3)
-    one = Reidentify(by="worn").run(case, told=silent)
-    assert Reidentify(by="worn", jobs=2).run(case, told=silent) == one
+    one = Reidentify(by="worn").run(case, told=ignore_progress)
+    assert Reidentify(by="worn", jobs=2).run(case, told=ignore_progress) == one
     short = replace(case, known=[*case.known, walker(1, 0, seconds=0.1)])
     with pytest.raises(BadInput, match="at least 16 samples") as caught:
-        Reidentify(by="worn", jobs=2).run(short, told=silent)
+        Reidentify(by="worn", jobs=2).run(short, told=ignore_progress)
     assert f"number {len(case.known)} of the known recordings" in caught.value.__notes__[0]
     with pytest.raises(ValueError, match="at least 0"):
         Reidentify(jobs=-1)
@@ -130,7 +132,7 @@ def test_shuffled_names_give_chance() -> None:
         replace(each, subject=name)
         for each, name in zip(cast(list[Signal], case.known), names, strict=True)
     ]
-    (found,) = Reidentify(by="worn").run(replace(case, known=known), told=silent)
+    (found,) = Reidentify(by="worn").run(replace(case, known=known), told=ignore_progress)
     assert found.ceiling[0].value < 0.3 and not found.is_telling
     assert abs(found.ceiling[2].value - 0.5) < 0.2
 
@@ -144,7 +146,9 @@ def test_names_are_only_names() -> None:
     other = replace(
         case, known=renamed(case.known), targets=renamed(case.targets), raw=renamed(case.raw)
     )
-    (one,), (same,) = (Reidentify(by="worn").run(each, told=silent) for each in (case, other))
+    (one,), (same,) = (
+        Reidentify(by="worn").run(each, told=ignore_progress) for each in (case, other)
+    )
     assert [each.value for each in one.published] == [each.value for each in same.published]
 
 
@@ -155,8 +159,8 @@ def test_an_attacker_who_adapts_sees_through_a_change_that_stops_one_who_does_no
 
     targets = [scrambled(each) for each in worn_case().targets]
     case = worn_case(targets=targets, release=scrambled)
-    (plain,) = Reidentify(by="worn", gallery="raw").run(case, told=silent)
-    (adapted,) = Reidentify(by="worn", gallery="released").run(case, told=silent)
+    (plain,) = Reidentify(by="worn", gallery="raw").run(case, told=ignore_progress)
+    (adapted,) = Reidentify(by="worn", gallery="released").run(case, told=ignore_progress)
     assert plain.ceiling[0].value == adapted.ceiling[0].value > 0.9
     assert adapted.published[0].value > plain.published[0].value + 0.3
     assert "released in the same way" in adapted.attacker
@@ -185,12 +189,12 @@ def test_progress_is_told_and_nothing_is_changed() -> None:
 )
 def test_what_cannot_be_attacked_is_refused(change: dict[str, object], said: str) -> None:
     with pytest.raises(BadInput, match=said):
-        Reidentify(by="worn").run(worn_case(**change), told=silent)
+        Reidentify(by="worn").run(worn_case(**change), told=ignore_progress)
 
 
 def test_a_released_gallery_wants_a_receipt() -> None:
     with pytest.raises(BadInput, match="--gallery raw"):
-        Reidentify(by="worn", gallery="released").run(worn_case(), told=silent)
+        Reidentify(by="worn", gallery="released").run(worn_case(), told=ignore_progress)
 
 
 @pytest.mark.parametrize("field", ["by", "gallery", "joints"])
@@ -202,7 +206,7 @@ def test_fields_take_what_is_listed_and_nothing_else(field: str) -> None:
 @pytest.mark.parametrize("by", ["face", "body", "gait", "silhouette"])
 def test_signals_are_refused_where_pictures_are_read(by: By) -> None:
     with pytest.raises(BadInput, match=f"by={by}"):
-        Reidentify(by=by).run(worn_case(people=2), told=silent)
+        Reidentify(by=by).run(worn_case(people=2), told=ignore_progress)
 
 
 def halves(series: Signal) -> tuple[Signal, Signal]:
@@ -217,14 +221,16 @@ def test_ten_people_are_recognised_by_their_watch() -> None:
     pairs = [halves(each) for each in series]
     targets = [second for _, second in pairs]
     case = Case(known=[first for first, _ in pairs], targets=targets, raw=targets)
-    (found,) = Reidentify(by="worn").run(case, told=silent)
+    (found,) = Reidentify(by="worn").run(case, told=ignore_progress)
     assert found.is_telling and found.ceiling[0].value > 0.6 and found.ceiling[0].count == 10
 
 
 def test_a_film_too_short_for_a_gait_is_named() -> None:
     film = Video(frames=np.zeros((4, 32, 32, 3), np.uint8), rate_hz=10, subject="a")
     with pytest.raises(BadInput, match="at least 1 s and 8 frames") as caught:
-        Reidentify(by="gait").run(Case(known=[film], targets=[film], raw=[film]), told=silent)
+        Reidentify(by="gait").run(
+            Case(known=[film], targets=[film], raw=[film]), told=ignore_progress
+        )
     assert "number 0 of the known recordings, of a" in caught.value.__notes__[0]
 
 
@@ -235,7 +241,7 @@ def test_nobody_in_the_film_is_said(by: By) -> None:
         for name in "ab"
     ]
     with pytest.raises(BadInput, match=f"see each of the known people by {by}.*none of a, b"):
-        Reidentify(by=by).run(Case(known=films, targets=films, raw=films), told=silent)
+        Reidentify(by=by).run(Case(known=films, targets=films, raw=films), told=ignore_progress)
 
 
 def test_random_recordings_have_no_truth_and_are_all_others() -> None:
@@ -249,13 +255,15 @@ def test_random_recordings_have_no_truth_and_are_all_others() -> None:
         )
         for shade in shades
     ]
-    first, second = (cast(Video, reidentify._without_truth(each)) for each in Nothing(films))
+    first, second = (
+        cast(Video, reidentify._without_truth(each)) for each in RandomRecordings(films)
+    )
     for each, shade in ((first, 0), (second, 200)):
         assert each.joints is not None and each.joints_3d is not None
         assert each.joints[..., 0].max() < 30 < each.joints.max() < 40
         assert shade not in np.unique(each.joints_3d) and np.ptp(each.joints_3d) > 1.5
     assert not np.array_equal(first.joints_3d, second.joints_3d)
-    turned = Nothing([replace(each, joints_3d=None) for each in films[::-1]])
+    turned = RandomRecordings([replace(each, joints_3d=None) for each in films[::-1]])
     same = cast(Video, reidentify._without_truth(turned[0]))
     assert np.array_equal(first.joints_3d, same.joints_3d)  # of the number and shape alone
     worn = walker(0, 0)
@@ -275,5 +283,5 @@ def test_the_floor_is_not_one_recording_asked_many_times() -> None:
     case = worn_case(people=4)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(reidentify, "cue_for", lambda by, *, is_told: Listening())
-        Reidentify(by="worn").run(case, told=silent)
+        Reidentify(by="worn").run(case, told=ignore_progress)
     assert len(set(asked[-len(case.raw) :])) == len(case.raw)

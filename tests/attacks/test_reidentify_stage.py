@@ -8,13 +8,13 @@ from typing import cast
 import numpy as np
 import pytest
 
-from masquerade.attacks.attack import Case, Recording, silent
-from masquerade.attacks.cues import described, moving
-from masquerade.attacks.known_people import PoseSearch, told_body
+from masquerade.attacks.attack import Case, Recording, ignore_progress
+from masquerade.attacks.cues import describe_gait, find_moving_mask
+from masquerade.attacks.known_people import PoseSearch, read_true_body
 from masquerade.attacks.reidentify import Reidentify, cue_for
 from masquerade.datasets.stage import Stage
 from masquerade.recordings import Video
-from masquerade.scores import Attacked
+from masquerade.scores import AttackResult
 
 pytestmark = pytest.mark.usefixtures("private_features")
 
@@ -35,8 +35,8 @@ def films(stage: Stage, *, people: int, known: int, probes: int) -> Case:
     )
 
 
-def attacked(case: Case, **fields: object) -> Attacked:
-    (found,) = Reidentify(**fields).run(case, told=silent)  # type: ignore[arg-type]
+def attacked(case: Case, **fields: object) -> AttackResult:
+    (found,) = Reidentify(**fields).run(case, told=ignore_progress)  # type: ignore[arg-type]
     return found
 
 
@@ -60,7 +60,7 @@ def test_true_joints_tell_people_apart_and_the_floor_has_none() -> None:
 def test_gait_is_the_same_whichever_way_the_camera_looks() -> None:
     joints = np.random.default_rng(0).uniform(-1, 1, (20, 13, 3))
     turn = np.array([[0.6, 0.0, 0.8], [0.0, 1.0, 0.0], [-0.8, 0.0, 0.6]])  # about the vertical
-    assert np.allclose(described(joints, 10.0), described(joints @ turn.T + 3.0, 10.0))
+    assert np.allclose(describe_gait(joints, 10.0), describe_gait(joints @ turn.T + 3.0, 10.0))
 
 
 def test_what_moves_before_a_still_ground_is_found_and_flicker_is_not() -> None:
@@ -68,17 +68,17 @@ def test_what_moves_before_a_still_ground_is_found_and_flicker_is_not() -> None:
     frames = np.repeat(rng.integers(0, 256, (1, 40, 60, 3), np.uint8), 9, axis=0)
     for number in range(9):
         frames[number, 10:30, 5 * number : 5 * number + 6] = rng.integers(0, 256, (20, 6, 3))
-    found = moving(frames)
+    found = find_moving_mask(frames)
     truth = np.zeros(found.shape, bool)
     for number in range(9):
         truth[number, 10:30, 5 * number : 5 * number + 6] = True
     assert (found & truth).sum() > 0.9 * truth.sum() and (found & ~truth).sum() < 0.1 * truth.sum()
-    assert not moving(rng.integers(0, 256, (9, 40, 60, 3), np.uint8)).any()
+    assert not find_moving_mask(rng.integers(0, 256, (9, 40, 60, 3), np.uint8)).any()
 
 
 def test_a_body_is_found_where_it_is() -> None:
     film = cast(Video, Stage(split="test", height=160, width=160)[0])
-    found, truth = PoseSearch().nearest(film.frames[0]), told_body(film, 0)
+    found, truth = PoseSearch().find_nearest(film.frames[0]), read_true_body(film, 0)
     assert found is not None and truth is not None and film.person_mask is not None
     assert np.abs(found.box - truth.box).max() < 16
     mask = found.mask > 0.5
@@ -107,7 +107,7 @@ def test_a_cue_that_eyes_find_themselves_is_telling(by: str) -> None:
 @pytest.mark.slow
 def test_faces_from_near_by_are_told_apart() -> None:
     near = [Stage(preset="faces", places=places) for places in (48, 47, 46)]
-    shots = [[replace(stage.portrait(who)) for stage in near] for who in range(14)]
+    shots = [[replace(stage.render_portrait(who)) for stage in near] for who in range(14)]
     targets = [each[2] for each in shots]
     known = [film for each in shots for film in each[:2]]
     found = attacked(Case(known=known, targets=targets, raw=targets), by="face")

@@ -5,22 +5,22 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from masquerade.attacks.attack import Case, silent
+from masquerade.attacks.attack import Case, ignore_progress
 from masquerade.attacks.seed_subtraction import (
     SeedSubtraction,
     error_undone,
-    likeliest,
-    released,
-    undone,
+    find_likeliest_seed,
+    release_recording,
+    undo_release,
 )
 from masquerade.errors import BadInput
 from masquerade.mechanism import Mechanism
 from masquerade.mechanisms.filters import Blur
 from masquerade.mechanisms.gaussian_noise import GaussianNoise
 from masquerade.mechanisms.pooled_gaussian import PooledGaussian
-from masquerade.noise import Noise, folder_seed
+from masquerade.noise import Noise, make_file_seed
 from masquerade.recordings import Signal, Video
-from masquerade.scores import Attacked
+from masquerade.scores import AttackResult
 
 NOISY = GaussianNoise(epsilon=4.0, delta=1e-4, unit="pixels", pixels=1)
 STRONG = GaussianNoise(epsilon=1.0, delta=1e-4, unit="pixels", pixels=4)
@@ -39,19 +39,19 @@ def film(seed: int = 0) -> Video:
 def test_numbers_of_a_rehearsed_signal_are_recovered_to_the_last_bit_of_what_is_stored() -> None:
     values = np.random.default_rng(0).normal(0, 1, (200, 3)).clip(-4, 4).astype(np.float32)
     raw = Signal(values=values, rate_hz=50.0)
-    published = released(raw, WORN, Noise(seed=3))
-    found = undone(published, WORN, 3)
+    published = release_recording(raw, WORN, Noise(seed=3))
+    found = undo_release(published, WORN, 3)
     assert isinstance(found, Signal) and isinstance(published, Signal)
     assert np.abs(published.values - values).mean() > 1
     assert np.abs(found.values - values).max() < 1e-4
-    wrong = undone(published, WORN, 4)
+    wrong = undo_release(published, WORN, 4)
     assert isinstance(wrong, Signal) and np.abs(wrong.values - values).mean() > 1
 
 
 def test_a_film_with_noise_is_recovered_wherever_it_is_not_black_or_white() -> None:
     raw = film()
-    published = released(raw, NOISY, Noise(seed=5))
-    found = undone(published, NOISY, 5)
+    published = release_recording(raw, NOISY, Noise(seed=5))
+    found = undo_release(published, NOISY, 5)
     assert isinstance(found, Video) and isinstance(published, Video)
     is_open = (published.frames > 0) & (published.frames < 255)
     assert 0.2 < is_open.mean() < 0.99
@@ -66,8 +66,8 @@ def means(frames: np.ndarray) -> np.ndarray:
 
 def test_block_means_are_recovered_from_a_rehearsal() -> None:
     raw = film()
-    published = released(raw, POOLED, Noise(seed=5))
-    right, wrong = (undone(published, POOLED, seed) for seed in (5, 6))
+    published = release_recording(raw, POOLED, Noise(seed=5))
+    right, wrong = (undo_release(published, POOLED, seed) for seed in (5, 6))
     before, after, worse = (
         float(np.square(means(each.frames) - means(raw.frames)).mean())  # type: ignore[union-attr]
         for each in (published, right, wrong)
@@ -77,17 +77,22 @@ def test_block_means_are_recovered_from_a_rehearsal() -> None:
 
 @pytest.mark.parametrize("mechanism", [NOISY, STRONG, POOLED])
 def test_a_seed_is_found_by_trying(mechanism: Mechanism) -> None:
-    assert likeliest(released(film(), mechanism, Noise(seed=11)), mechanism, range(16)) == 11
+    assert (
+        find_likeliest_seed(
+            release_recording(film(), mechanism, Noise(seed=11)), mechanism, range(16)
+        )
+        == 11
+    )
 
 
-def attacked(mechanism: Mechanism, noise: Noise, attack: SeedSubtraction) -> Attacked:
+def attacked(mechanism: Mechanism, noise: Noise, attack: SeedSubtraction) -> AttackResult:
     raw = [film(seed) for seed in range(2)]
     targets = []
     for each in raw:
         own = Noise(seed=noise.seed) if noise.is_rehearsal else Noise()
-        targets.append(released(each, mechanism, own))
+        targets.append(release_recording(each, mechanism, own))
     case = Case(known=[], targets=targets, raw=raw, mechanism=mechanism)
-    [found] = attack.run(case, told=silent)
+    [found] = attack.run(case, told=ignore_progress)
     assert found.is_telling
     return found
 
@@ -103,21 +108,26 @@ def test_a_rehearsal_is_undone_and_a_release_is_not(mechanism: Mechanism) -> Non
 @pytest.mark.parametrize("attack", [SeedSubtraction(seed=2), SeedSubtraction(tries=3)])
 def test_a_rehearsed_folder_is_undone_by_its_one_seed(attack: SeedSubtraction) -> None:
     raw = [film(number) for number in range(3)]
-    made = [released(each, NOISY, Noise(seed=folder_seed(2, at))) for at, each in enumerate(raw)]
-    [found] = attack.run(Case(known=[], targets=made, raw=raw, mechanism=NOISY), told=silent)
+    made = [
+        release_recording(each, NOISY, Noise(seed=make_file_seed(2, at)))
+        for at, each in enumerate(raw)
+    ]
+    [found] = attack.run(
+        Case(known=[], targets=made, raw=raw, mechanism=NOISY), told=ignore_progress
+    )
     assert found.published[0].low > 0.2 and found.verdict.startswith("Not stopped")
     mixed = Case(known=[], targets=made[::-1], raw=raw[::-1], mechanism=NOISY)
-    [other] = attack.run(mixed, told=silent)
+    [other] = attack.run(mixed, told=ignore_progress)
     assert other.published[0].value < found.published[0].value - 0.5  # two are in wrong places
 
 
 def test_what_has_no_noise_or_no_receipt_is_refused() -> None:
     raw = film()
     with pytest.raises(BadInput, match="receipt"):
-        SeedSubtraction().run(Case(known=[], targets=[raw], raw=[raw]), told=silent)
+        SeedSubtraction().run(Case(known=[], targets=[raw], raw=[raw]), told=ignore_progress)
     case = Case(known=[], targets=[raw], raw=[raw], mechanism=Blur())
     with pytest.raises(BadInput, match="mechanism with noise"):
-        SeedSubtraction().run(case, told=silent)
+        SeedSubtraction().run(case, told=ignore_progress)
 
 
 def test_a_guess_as_wrong_as_what_was_published_undoes_nothing() -> None:

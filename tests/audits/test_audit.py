@@ -13,23 +13,23 @@ from scipy.optimize import brentq
 from scipy.stats import binomtest, norm
 
 from masquerade import Scores
-from masquerade.accounting import epsilon
-from masquerade.accounting.compose import sampled_gaussian
+from masquerade.accounting import compute_epsilon
+from masquerade.accounting.compose import make_sampled_gaussian
 from masquerade.accounting.power import false_negative_rate
 from masquerade.audits.bounds import (
     clopper_pearson,
-    coins_composed,
+    compose_coins,
     gaussian_tradeoff,
     poisson_tradeoff,
     upper_rate,
 )
-from masquerade.audits.game import MechanismGame, trained
+from masquerade.audits.game import MechanismGame, score_by_direction
 from masquerade.audits.paper_games import MaskDpBatches, VideoDprpValue
 from masquerade.audits.vote_games import GnmaxVotes
-from masquerade.cli.audit import find_trials, in_form
+from masquerade.cli.audit import find_trials, replace_forms
 from masquerade.guarantee import Relation
 from masquerade.noise import Noise
-from masquerade.publish.audits import audit_game, find_game, games
+from masquerade.publish.audits import audit_game, find_game, list_games
 from masquerade.publish.recording import make_mechanism
 from masquerade.tradeoff import gaussian_delta, gaussian_epsilon
 
@@ -47,19 +47,19 @@ class WeakNoise(Noise):
         super().__init__(seed=seed)
         self._share = share
 
-    def gaussian(self, sigma: float, shape: Any, *, grid: float | None = None) -> np.ndarray:
-        return super().gaussian(sigma, shape, grid=grid) * self._share
+    def sample_gaussian(self, sigma: float, shape: Any, *, grid: float | None = None) -> np.ndarray:
+        return super().sample_gaussian(sigma, shape, grid=grid) * self._share
 
-    def laplace(self, scale: float, shape: Any, *, grid: float | None = None) -> np.ndarray:
-        return super().laplace(scale, shape, grid=grid) * self._share
+    def sample_laplace(self, scale: float, shape: Any, *, grid: float | None = None) -> np.ndarray:
+        return super().sample_laplace(scale, shape, grid=grid) * self._share
 
-    def gumbel_argmax(self, scores: np.ndarray, scale: float) -> np.ndarray:
-        return super().gumbel_argmax(scores, scale * max(self._share, 1e-6))
+    def sample_gumbel_argmax(self, scores: np.ndarray, scale: float) -> np.ndarray:
+        return super().sample_gumbel_argmax(scores, scale * max(self._share, 1e-6))
 
 
 def forms() -> Iterator[tuple[str, str | None]]:
     """Every game, in every form that it has."""
-    for name in games():
+    for name in list_games():
         game = find_game(name)
         entry = game.mechanism if isinstance(game, MechanismGame) else game
         hints = get_type_hints(type(entry))
@@ -79,7 +79,7 @@ def gaussian_scores(mu: float, trials: int, seed: int) -> Scores:
 def test_every_game_refutes_its_claim_at_a_quarter_of_the_noise_and_ours_not_at_the_whole(
     name: str, form: str | None
 ) -> None:
-    game = find_game(name) if form is None else in_form(find_game(name), form)
+    game = find_game(name) if form is None else replace_forms(find_game(name), form)
     is_ours, claim = form not in ("published", "as_published"), game.claim().epsilon
     for share in (0, 0.25, 1):
         noise, trials = WeakNoise(share, seed=1), TRIALS.get((name, form), 1000)
@@ -142,7 +142,7 @@ def test_coins_compose_to_no_more_than_all_their_rows_counted_one_by_one() -> No
     def shown(trials: int, confidence: float) -> float:
         without, within = (rng.binomial(3, p, trials) / 3 for p in (high, low))
         scores = Scores(without=without, within=within, attack="simulated")
-        return coins_composed(scores, coins=3, delta=delta, confidence=confidence).epsilon_at_least
+        return compose_coins(scores, coins=3, delta=delta, confidence=confidence).epsilon_at_least
 
     truth = float(brentq(lost, 0, 10))
     assert 0.98 * truth <= shown(500_000, 0.95) <= truth
@@ -205,7 +205,9 @@ def test_the_trade_off_curve_of_sampling_is_below_the_truth_and_close() -> None:
     # one unsampled step is a Gaussian: Phi(Phi^-1(1 - alpha) - mu)
     for alpha in (0.01, 0.2, 0.5):
         found = false_negative_rate(
-            alpha, sampled_gaussian(1.0, sampling_prob=1.0, steps=1), relation=Relation.ZERO_OUT
+            alpha,
+            make_sampled_gaussian(1.0, sampling_prob=1.0, steps=1),
+            relation=Relation.ZERO_OUT,
         )
         truth = norm.cdf(norm.isf(alpha) - 1.0)
         assert truth * 0.98 <= found <= truth * (1 + 1e-9)
@@ -215,8 +217,10 @@ def test_evidence_about_sampled_training_comes_close_to_its_epsilon() -> None:
     game = MaskDpBatches(form="sound", noise_multiplier=1.0, steps=300, trials=20_000)
     evidence = audit_game(game, noise=Noise(seed=9))
     claim = game.claim().epsilon
-    truth = epsilon(
-        sampled_gaussian(1.0, sampling_prob=0.01, steps=300), delta=1e-5, relation="replace_one"
+    truth = compute_epsilon(
+        make_sampled_gaussian(1.0, sampling_prob=0.01, steps=300),
+        delta=1e-5,
+        relation="replace_one",
     )
     assert claim == pytest.approx(truth)
     assert 0.6 * claim <= evidence.epsilon_at_least <= claim
@@ -248,7 +252,7 @@ def test_a_trained_distinguisher_finds_a_difference_without_being_told() -> None
     rng = np.random.default_rng(2)
     without, within = rng.standard_normal((2, 6000, 5))
     within[:, 3] += 2.0
-    evidence = gaussian_tradeoff(trained(without, within), delta=1e-5)
+    evidence = gaussian_tradeoff(score_by_direction(without, within), delta=1e-5)
     assert 0.8 * gaussian_epsilon(2.0, 1e-5) <= evidence.epsilon_at_least
 
 

@@ -13,16 +13,16 @@ from scipy.optimize import linprog
 from scipy.stats import norm
 
 from masquerade import Scores
-from masquerade.accounting.compose import sampled_gaussian
-from masquerade.accounting.power import coin_curve, false_negative_rate, tradeoff_curve
-from masquerade.audits.bounds import confidence_each, least
+from masquerade.accounting.compose import make_sampled_gaussian
+from masquerade.accounting.power import false_negative_rate, make_coin_curve, make_tradeoff_curve
+from masquerade.audits.bounds import choose_smallest_bound, confidence_each
 from masquerade.audits.one_run import (
-    Guesses,
-    chance,
+    CoinGuesses,
+    compute_chance_bound,
     epsilon_at_least,
     gaussian_curve,
-    guessed,
     is_refuted,
+    make_guesses,
     mu_at_least,
     one_run_coins,
     one_run_gaussian,
@@ -54,7 +54,7 @@ def randomised_response(
     return by_coins(said + 0.5 * rng.random(canaries), is_in)
 
 
-def tail_by_hand(guesses: Guesses, q: Fraction, delta: Fraction) -> Fraction:
+def tail_by_hand(guesses: CoinGuesses, q: Fraction, delta: Fraction) -> Fraction:
     """The same bound in whole numbers: every term of every sum."""
     made, v = guesses.made, guesses.right
     mass = [math.comb(made, k) * q**k * (1 - q) ** (made - k) for k in range(made + 1)]
@@ -67,9 +67,9 @@ def tail_by_hand(guesses: Guesses, q: Fraction, delta: Fraction) -> Fraction:
 def test_the_chance_is_that_of_an_exact_reckoning(
     right: int, made: int, canaries: int, odds: int
 ) -> None:
-    guesses, delta = Guesses(right=right, made=made, canaries=canaries), Fraction(1, 10_000)
+    guesses, delta = CoinGuesses(right=right, made=made, canaries=canaries), Fraction(1, 10_000)
     by_hand = tail_by_hand(guesses, Fraction(odds, 1 + odds), delta)
-    ours = chance(guesses, epsilon=math.log(odds), delta=float(delta))
+    ours = compute_chance_bound(guesses, epsilon=math.log(odds), delta=float(delta))
     assert ours == pytest.approx(min(float(by_hand), 1.0), rel=1e-9)
 
 
@@ -77,21 +77,25 @@ def test_randomised_response_is_as_likely_as_the_bound_says_and_showing_some_no_
     rng, made = np.random.default_rng(1), 64
     for delta in (0.0, 1e-3):
         right = [
-            guessed(randomised_response(1.0, made, rng, delta=delta), share=1.0).right
+            make_guesses(randomised_response(1.0, made, rng, delta=delta), share=1.0).right
             for _ in range(1500)
         ]
         # half are guessed in: a few more of those that are surest tell nothing new
         v = 52
         seen = float(np.mean(np.array(right) >= v))
-        most = chance(Guesses(right=v, made=made, canaries=made), epsilon=1.0, delta=delta)
+        most = compute_chance_bound(
+            CoinGuesses(right=v, made=made, canaries=made), epsilon=1.0, delta=delta
+        )
         assert seen <= most + 3 * math.sqrt(most / 1500)
     q = 1 / (1 + math.exp(-1.0))
     told = rng.binomial(made, q, 100_000)  # every coin is guessed as it was told
-    most = chance(Guesses(right=v, made=made, canaries=made), epsilon=1.0, delta=0.0)
+    most = compute_chance_bound(
+        CoinGuesses(right=v, made=made, canaries=made), epsilon=1.0, delta=0.0
+    )
     assert np.mean(told >= v) == pytest.approx(most, rel=0.05)
 
 
-def most_likely(guesses: Guesses, mu: float) -> float:
+def most_likely(guesses: CoinGuesses, mu: float) -> float:
     """The largest chance of so many right guesses that the curve allows, as a linear program.
 
     The unknowns are the chances of 0, 1, ... right guesses; the curve is 400 of its tangents.
@@ -118,7 +122,7 @@ def most_likely(guesses: Guesses, mu: float) -> float:
 
 @pytest.mark.parametrize(("right", "mu"), [(7, 0.5), (8, 1.0), (8, 0.3)])
 def test_a_curve_is_refuted_exactly_where_a_linear_program_says(right: int, mu: float) -> None:
-    guesses = Guesses(right=right, made=8, canaries=24)
+    guesses = CoinGuesses(right=right, made=8, canaries=24)
     most = most_likely(guesses, mu)
     assert 0 < most < 1
     assert is_refuted(guesses, gaussian_curve(mu), doubt=most * 1.02)
@@ -126,18 +130,20 @@ def test_a_curve_is_refuted_exactly_where_a_linear_program_says(right: int, mu: 
 
 
 def share_above(
-    truth: float, bound: Callable[[Guesses], float], draw: Callable[[np.random.Generator], Scores]
+    truth: float,
+    bound: Callable[[CoinGuesses], float],
+    draw: Callable[[np.random.Generator], Scores],
 ) -> float:
     """How many of 1,000 audits give a bound above the truth."""
     rng, known = np.random.default_rng(7), cache(bound)
-    return float(np.mean([known(guessed(draw(rng), share=0.5)) > truth for _ in range(RUNS)]))
+    return float(np.mean([known(make_guesses(draw(rng), share=0.5)) > truth for _ in range(RUNS)]))
 
 
-def by_epsilon(confidence: float, delta: float) -> Callable[[Guesses], float]:
+def by_epsilon(confidence: float, delta: float) -> Callable[[CoinGuesses], float]:
     return lambda guesses: epsilon_at_least(guesses, delta=delta, confidence=confidence)
 
 
-def by_mu(confidence: float) -> Callable[[Guesses], float]:
+def by_mu(confidence: float) -> Callable[[CoinGuesses], float]:
     return lambda guesses: mu_at_least(guesses, confidence=confidence)
 
 
@@ -190,8 +196,8 @@ def test_one_unsampled_step_is_the_gaussian_and_its_bound_the_same() -> None:
 
 
 def test_the_curve_for_many_questions_is_the_one_for_each() -> None:
-    event = sampled_gaussian(1.0, sampling_prob=0.2, steps=20)
-    curve = tradeoff_curve(event, relation=Relation.ZERO_OUT)
+    event = make_sampled_gaussian(1.0, sampling_prob=0.2, steps=20)
+    curve = make_tradeoff_curve(event, relation=Relation.ZERO_OUT)
     for rate in (0.01, 0.2, 0.9):
         one = false_negative_rate(rate, event, relation=Relation.ZERO_OUT)
         assert one * 0.99 <= curve(rate) <= one * 1.01
@@ -207,9 +213,9 @@ def mixture_guesses(z: float, q: float, places: np.ndarray) -> tuple[np.ndarray,
 
 def test_guesses_of_fair_coins_are_held_to_both_directions_at_once() -> None:
     z, q = 0.7, 0.1
-    event = sampled_gaussian(z, sampling_prob=q, steps=1)
-    coins = coin_curve(event, relation=Relation.ZERO_OUT)
-    worst = tradeoff_curve(event, relation=Relation.ZERO_OUT)
+    event = make_sampled_gaussian(z, sampling_prob=q, steps=1)
+    coins = make_coin_curve(event, relation=Relation.ZERO_OUT)
+    worst = make_tradeoff_curve(event, relation=Relation.ZERO_OUT)
     right, wrong = mixture_guesses(z, q, np.linspace(-2, 3, 21))
     least_wrong = np.array([coins(1 - one) for one in right])
     assert np.all(least_wrong <= wrong * (1 + 1e-9)), "no guesser is better than the curve"
@@ -230,11 +236,13 @@ def sampled_steps(canaries: int, rng: np.random.Generator) -> Scores:
 
 def test_audits_of_sampled_steps_are_wrong_in_five_of_a_hundred_at_most() -> None:
     curves = {
-        z: coin_curve(sampled_gaussian(z, sampling_prob=0.2, steps=10), relation=Relation.ZERO_OUT)
+        z: make_coin_curve(
+            make_sampled_gaussian(z, sampling_prob=0.2, steps=10), relation=Relation.ZERO_OUT
+        )
         for z in (1.0, 4.0)
     }
     rng = np.random.default_rng(8)
-    guesses = [guessed(sampled_steps(CANARIES, rng), share=1 / 8) for _ in range(RUNS)]
+    guesses = [make_guesses(sampled_steps(CANARIES, rng), share=1 / 8) for _ in range(RUNS)]
 
     def refuted(z: float) -> float:
         judged = cache(lambda each: is_refuted(each, curves[z], doubt=0.05))
@@ -250,7 +258,7 @@ def test_the_least_of_several_runs_shows_more_and_is_as_rarely_wrong() -> None:
     known = cache(lambda guesses: mu_at_least(guesses, confidence=each))
     once = cache(lambda guesses: mu_at_least(guesses, confidence=0.95))
     drawn = [
-        [guessed(gaussian(truth, CANARIES, rng), share=0.5) for _ in range(runs)]
+        [make_guesses(gaussian(truth, CANARIES, rng), share=0.5) for _ in range(runs)]
         for _ in range(200)
     ]
     lowest = np.array([min(map(known, some)) for some in drawn])
@@ -264,12 +272,12 @@ def test_the_least_of_several_runs_is_stated_with_the_confidence_of_all() -> Non
     each = confidence_each(0.95, runs=3)
     assert (1 - each) ** 3 == pytest.approx(0.05)
     found = [one_run_gaussian(one, delta=1e-5, confidence=each) for one in scores]
-    all_three = least(found, confidence=0.95)
+    all_three = choose_smallest_bound(found, confidence=0.95)
     assert all_three.epsilon_at_least == min(one.epsilon_at_least for one in found)
     assert all_three.confidence == 0.95
     assert all_three.trials == sum(one.trials for one in found)
     with pytest.raises(ValueError, match="confidence_each"):
-        least(found[:2], confidence=0.95)
+        choose_smallest_bound(found[:2], confidence=0.95)
 
 
 def test_scores_that_tell_nothing_prove_nothing() -> None:
@@ -278,7 +286,7 @@ def test_scores_that_tell_nothing_prove_nothing() -> None:
     for scores in (nothing, same):
         for bound in (one_run_coins, one_run_gaussian):
             assert bound(scores, delta=1e-5).epsilon_at_least < 0.2
-    assert guessed(same, share=0.5).right == 0, "equal scores are guessed wrong"
+    assert make_guesses(same, share=0.5).right == 0, "equal scores are guessed wrong"
 
 
 def test_the_gaussian_curve_is_the_one_that_delta_follows_from() -> None:
@@ -291,9 +299,9 @@ def test_the_gaussian_curve_is_the_one_that_delta_follows_from() -> None:
 def test_bad_guesses_are_refused() -> None:
     scores = gaussian(1.0, 100, np.random.default_rng(6))
     with pytest.raises(ValueError, match="share above 0"):
-        guessed(scores, share=0.0)
+        make_guesses(scores, share=0.0)
     with pytest.raises(ValueError, match="right <= made"):
-        Guesses(right=5, made=4, canaries=10)
+        CoinGuesses(right=5, made=4, canaries=10)
     with pytest.raises(ValueError, match="take fewer"):
         one_run_coins(scores, delta=0.1)
     with pytest.raises(ValueError, match="confidence"):

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest, chi2, kstest, norm
 
-from masquerade.accounting.compose import epsilon
+from masquerade.accounting.compose import compute_epsilon
 from masquerade.audits.bounds import clopper_pearson, poisson_tradeoff
 from masquerade.audits.paper_games import MaskDpBatches
 from masquerade.guarantee import Relation
@@ -22,7 +22,7 @@ from masquerade.training import loop, step
 from masquerade.training.loop import Workload
 from masquerade.training.method import Method
 from masquerade.training.methods import MaskDp
-from masquerade.training.plan import Poisson, TrainingPlan
+from masquerade.training.plan import PoissonSampling, TrainingPlan
 from masquerade.training.rows import Rows
 
 torch = pytest.importorskip("torch")
@@ -35,8 +35,8 @@ UNITS, CLIP = 4, 0.5
 class QuarterNoise(Noise):
     """A liar: draws a quarter of the scale that it is asked for."""
 
-    def gaussian(self, sigma: float, shape: Any, *, grid: float | None = None) -> np.ndarray:
-        drawn = super().gaussian(sigma, shape, grid=grid) / 4
+    def sample_gaussian(self, sigma: float, shape: Any, *, grid: float | None = None) -> np.ndarray:
+        drawn = super().sample_gaussian(sigma, shape, grid=grid) / 4
         return drawn if grid is None else np.rint(drawn / grid) * grid
 
 
@@ -55,7 +55,7 @@ def rows_with(value: float | None, *, public: float | None = None) -> Rows:
 def planned(
     z: float, *, expected: int = 1, is_revealed: bool = False, steps: int = 1
 ) -> TrainingPlan:
-    sampler = Poisson(units=UNITS, expected=expected, is_revealed=is_revealed)
+    sampler = PoissonSampling(units=UNITS, expected=expected, is_revealed=is_revealed)
     return TrainingPlan(
         sampler=sampler, steps=steps, clip_norm=CLIP, noise_multiplier=z, delta=1e-5
     )
@@ -73,7 +73,7 @@ def updates(
     """The updates of ``count`` steps by the loop's own code, of the sum's own scale."""
     weights, work = {"w": torch.zeros(1)}, Workload(physical=UNITS)
     found = [
-        loop._gradient(loss, weights, rows, method, plan, first + n, noise=noise, work=work)
+        loop._compute_update(loss, weights, rows, method, plan, first + n, noise=noise, work=work)
         for n in range(count)
     ]
     return np.array([float(one["w"]) for one in found]) * plan.sampler.expected
@@ -84,12 +84,12 @@ def many(value: float | None, plan: TrainingPlan, noise: Noise, count: int) -> n
     weights, rows = {"w": torch.zeros(1)}, rows_with(value)
     work = loop.Workload(physical=UNITS)
     sums = [
-        loop._private_sum(loss, weights, rows, plan, work).cells(np.array(batch))["w"]
+        loop._private_sum(loss, weights, rows, plan, work).sum_cells(np.array(batch))["w"]
         for batch in ([1, 2, 3], [0, 1, 2, 3])
     ]
-    is_in = [int(0 in plan.sampler.draw(noise)) for _ in range(count)]
+    is_in = [int(0 in plan.sampler.sample_batch(noise)) for _ in range(count)]
     cells = torch.stack(sums)[torch.tensor(is_in), 0]
-    found: np.ndarray = step.noisy({"w": cells}, plan, noise)["w"].double().numpy()
+    found: np.ndarray = step.add_step_noise({"w": cells}, plan, noise)["w"].double().numpy()
     return found * plan.sampler.expected
 
 
@@ -127,7 +127,7 @@ WORLDS: dict[Relation, tuple[float | None, float | None]] = {
 
 
 def claimed(relation: Relation, *, steps: int, z: float) -> float:
-    return epsilon(planned(z).sampler.event(z, steps), delta=1e-5, relation=relation)
+    return compute_epsilon(planned(z).sampler.event(z, steps), delta=1e-5, relation=relation)
 
 
 @pytest.mark.parametrize("relation", WORLDS, ids=lambda relation: relation.value)
@@ -164,8 +164,8 @@ class Watched(Noise):
         self.was_in: list[bool] = []
         self.drawn: list[int] = []  # records in each, one at least, as the sum is divided by
 
-    def poisson_batch(self, sampling_prob: float, count: int) -> np.ndarray:
-        found = super().poisson_batch(sampling_prob, count)
+    def sample_poisson_batch(self, sampling_prob: float, count: int) -> np.ndarray:
+        found = super().sample_poisson_batch(sampling_prob, count)
         self.was_in.append(bool(found[0]))
         self.drawn.append(max(1, int(found.sum())))
         return found
@@ -216,8 +216,8 @@ def test_independent_batches_do_not_show_who_was_drawn() -> None:
 
 
 def test_the_game_speaks_of_the_numbers_that_a_plan_accounts() -> None:
-    sampler = {False: Poisson(units=100, expected=1)}
-    sampler[True] = Poisson(units=100, expected=1, is_revealed=True)
+    sampler = {False: PoissonSampling(units=100, expected=1)}
+    sampler[True] = PoissonSampling(units=100, expected=1, is_revealed=True)
     for form, is_revealed in (("sound", False), ("revealed", True)):
         game = MaskDpBatches(form=form, noise_multiplier=2.0, steps=50)  # type: ignore[arg-type]
         plan = TrainingPlan(
@@ -227,4 +227,4 @@ def test_the_game_speaks_of_the_numbers_that_a_plan_accounts() -> None:
             noise_multiplier=2.0,
             delta=1e-5,
         )
-        assert 0 <= plan.epsilon(Relation.REPLACE_ONE) - game.claim().epsilon < 1e-4
+        assert 0 <= plan.compute_epsilon(Relation.REPLACE_ONE) - game.claim().epsilon < 1e-4

@@ -101,10 +101,10 @@ class _Loud:
 
 class _Quiet(Noise):
     def __init__(self, noise: Noise) -> None:
-        super().__init__(seed=int(noise.words(1)[0]))
+        super().__init__(seed=int(noise.draw_words(1)[0]))
 
-    def gaussian(self, sigma: float, shape: Any, *, grid: float | None = None) -> np.ndarray:
-        return super().gaussian(sigma, shape, grid=grid) / 64
+    def sample_gaussian(self, sigma: float, shape: Any, *, grid: float | None = None) -> np.ndarray:
+        return super().sample_gaussian(sigma, shape, grid=grid) / 64
 
 
 @pytest.mark.parametrize("name", ["cosine", "pooled", "orthonormal", "gaussian"])

@@ -17,7 +17,7 @@ from masquerade.joints import JOINTS
 from masquerade.stage import bodies, figure
 from masquerade.stage.raster import Camera
 from masquerade.stage.skeleton import POINTS
-from masquerade.vision.tracks import Track
+from masquerade.vision.tracks import PersonTrack
 
 HZ = few.RATE_HZ
 NAMES = [name for name in POINTS if name in JOINTS]
@@ -30,21 +30,21 @@ def rng(seed: int = 0) -> np.random.Generator:
 
 def filmed(
     activity: str, *, stature_m: float = 1.7, **settings: object
-) -> tuple[Track, np.ndarray]:
+) -> tuple[PersonTrack, np.ndarray]:
     """What a finder says of a person who acts, and all joints (T, J, 3) in truth."""
     person = few.someone(1, stature_m)
     posed = few.played(activity, person, **settings)  # type: ignore[arg-type]
-    (track,) = pose.mended([few.track_of(person, posed)], rate_hz=HZ)
-    return track, figure.joints_3d(bodies.model(), person, posed)
+    (track,) = pose.mend_tracks([few.track_of(person, posed)], rate_hz=HZ)
+    return track, figure.compute_world_joints(bodies.load_body_model(), person, posed)
 
 
-def camera_of(*tracks: Track, eye_m: float | None = None) -> Camera:
+def camera_of(*tracks: PersonTrack, eye_m: float | None = None) -> Camera:
     size = {"height": few.CAMERA.height, "width": few.CAMERA.width}
-    return lift.camera_of(tracks, rate_hz=HZ, fov_deg=few.CAMERA.fov_deg, eye_m=eye_m, **size)
+    return lift.estimate_camera(tracks, rate_hz=HZ, fov_deg=few.CAMERA.fov_deg, eye_m=eye_m, **size)
 
 
 def joints_of(one: StandIn) -> np.ndarray:
-    return figure.joints_3d(bodies.model(), one.person, one.posed)
+    return figure.compute_world_joints(bodies.load_body_model(), one.person, one.posed)
 
 
 def off_mm(found: np.ndarray, truth: np.ndarray) -> float:
@@ -58,7 +58,7 @@ def off_mm(found: np.ndarray, truth: np.ndarray) -> float:
 
 
 def seen_by(joints: np.ndarray, camera: Camera) -> np.ndarray:
-    return np.asarray((joints - np.asarray(camera.eye)) @ camera.axes.T)
+    return np.asarray((joints - np.asarray(camera.eye)) @ camera.view_axes.T)
 
 
 @pytest.mark.parametrize(
@@ -68,8 +68,12 @@ def seen_by(joints: np.ndarray, camera: Camera) -> np.ndarray:
 def test_a_figure_moves_as_the_person_does(activity: str, heading: float) -> None:
     track, truth = filmed(activity, heading=heading)
     camera = camera_of(track)
-    one = body.fitted(track, camera, rng(), rate_hz=HZ)
-    assert (one.start, one.stop, len(one.posed.heads)) == (track.start, track.stop, len(track))
+    one = body.fit_figure(track, camera, rng(), rate_hz=HZ)
+    assert (one.start, one.stop, len(one.posed.heads)) == (
+        track.start,
+        track.stop_frame,
+        len(track),
+    )
     assert np.isfinite(one.posed.turns).all() and np.isfinite(one.posed.heads).all()
     assert off_mm(seen_by(joints_of(one), camera), seen_by(truth, few.CAMERA)) < 75
 
@@ -80,10 +84,10 @@ def test_what_is_lifted_is_seen_where_the_finder_saw_it_and_keeps_its_bones() ->
     rough[..., :2] += rng().normal(0, 1.0, rough[..., :2].shape)
     track = replace(track, joints=rough)
     camera = camera_of(track)
-    points = lift.lifted(track, camera, rate_hz=HZ)
+    points = lift.lift_track(track, camera, rate_hz=HZ)
     pixels = points[..., :2] / points[..., 2:] * camera.focal_px
     pixels += [camera.width / 2, camera.height / 2]
-    assert np.median(np.linalg.norm(pixels - lift.points_of(track)[0], axis=2)) < 2.0
+    assert np.median(np.linalg.norm(pixels - lift.list_track_points(track)[0], axis=2)) < 2.0
     thigh = points[:, POINTS.index("left_knee")] - points[:, POINTS.index("left_hip")]
     long = np.linalg.norm(thigh, axis=1)
     assert np.ptp(long) < 0.04 * long.mean()
@@ -91,22 +95,22 @@ def test_what_is_lifted_is_seen_where_the_finder_saw_it_and_keeps_its_bones() ->
 
 def test_a_long_track_is_lifted_in_parts_that_fit_together() -> None:
     track, _ = filmed("stand", seconds=14.0)
-    points = lift.lifted(track, camera_of(track), rate_hz=HZ)
+    points = lift.lift_track(track, camera_of(track), rate_hz=HZ)
     assert len(points) == 280
     assert np.abs(np.diff(points, axis=0)).max() < 0.05
 
 
 def test_someone_who_turns_their_back_is_not_turned_round() -> None:
     track, _ = filmed("stand", heading=np.pi)
-    one = body.fitted(track, camera_of(track), rng(), rate_hz=HZ)
+    one = body.fit_figure(track, camera_of(track), rng(), rate_hz=HZ)
     assert (one.posed.turns[:, 0] @ [0.0, -1.0, 0.0])[:, 1].min() > 0.8  # faces away
 
 
 def test_a_camera_is_found_by_how_people_stand() -> None:
     track, _ = filmed("walk", heading=1.2)
     camera = camera_of(track)
-    down = few.CAMERA.axes[2, 2]
-    assert abs(np.degrees(np.arcsin(camera.axes[2, 2]) - np.arcsin(down))) < 4
+    down = few.CAMERA.view_axes[2, 2]
+    assert abs(np.degrees(np.arcsin(camera.view_axes[2, 2]) - np.arcsin(down))) < 4
     assert abs(camera.eye[2] - few.CAMERA.eye[2]) < 0.25
     assert camera_of(track, eye_m=2.5).eye[2] == 2.5
     assert camera_of().eye[2] == 1.5
@@ -118,7 +122,7 @@ def test_a_camera_is_found_by_how_people_stand() -> None:
 
 def test_feet_that_stand_do_not_swim_and_are_on_the_floor() -> None:
     track, _ = filmed("walk", heading=1.2)
-    one = body.fitted(track, camera_of(track), rng(), rate_hz=HZ)
+    one = body.fit_figure(track, camera_of(track), rng(), rate_hz=HZ)
     lowest = one.person.body.vertices[:, 2].min()
     high = bodies.BONES.index("foot.L"), bodies.BONES.index("foot.R")
     ankle = one.posed.heads[:, high]
@@ -135,10 +139,10 @@ def test_who_is_cut_by_the_border_is_fitted_all_the_same() -> None:
     near = Camera(eye=(0.0, -1.6, 1.6), target=(0, 0, 1.4), fov_deg=40.0, height=240, width=320)
     track = few.track_of(person, few.played("wave", person), camera=near)
     assert (track.joints[:, 27:33, 2] < 0.1).all()  # no feet
-    (track,) = pose.mended([track], rate_hz=HZ)
-    one = body.fitted(track, camera_of(track), rng(), rate_hz=HZ)
+    (track,) = pose.mend_tracks([track], rate_hz=HZ)
+    one = body.fit_figure(track, camera_of(track), rng(), rate_hz=HZ)
     camera = camera_of(track)
-    seen = camera.see(joints_of(one))[:, JOINTS.index("nose"), :2]
+    seen = camera.project_points(joints_of(one))[:, JOINTS.index("nose"), :2]
     assert np.abs(seen - track.joints[:, 0, :2]).max() < 0.25 * few.CAMERA.height
 
 
@@ -147,9 +151,9 @@ def test_one_frame_is_enough() -> None:
     single = replace(
         track, joints=track.joints[:1], world=track.world[:1], is_seen=track.is_seen[:1]
     )
-    (single,) = pose.mended([single], rate_hz=HZ, num_frames=1)
+    (single,) = pose.mend_tracks([single], rate_hz=HZ, num_frames=1)
     for gait in ("own", "public"):
-        one = body.fitted(single, camera_of(single), rng(), rate_hz=HZ, gait=gait)
+        one = body.fit_figure(single, camera_of(single), rng(), rate_hz=HZ, gait=gait)
         assert one.posed.heads.shape[0] == 1 and np.isfinite(one.posed.heads).all()
 
 
@@ -157,9 +161,9 @@ def test_two_draws_give_two_people_and_nothing_is_taken_from_the_person() -> Non
     track, _ = filmed("wave")
     other, _ = filmed("wave", stature_m=1.5)
     camera = camera_of(track)
-    first, second = (body.fitted(track, camera, rng(seed), rate_hz=HZ) for seed in (0, 1))
+    first, second = (body.fit_figure(track, camera, rng(seed), rate_hz=HZ) for seed in (0, 1))
     assert first.shape != second.shape and first.look != second.look
-    same = body.fitted(other, camera_of(other), rng(0), rate_hz=HZ)
+    same = body.fit_figure(other, camera_of(other), rng(0), rate_hz=HZ)
     assert same.shape == first.shape and same.look == first.look
 
 
@@ -167,7 +171,7 @@ def test_the_height_of_a_figure_does_not_follow_the_persons() -> None:
     """With a known camera the size of a figure is its own; without, it is drawn."""
 
     def pixels(one: StandIn, camera: Camera) -> float:
-        joints = camera.see(joints_of(one))[..., 1]
+        joints = camera.project_points(joints_of(one))[..., 1]
         return float(np.median(np.ptp(joints, axis=1)))
 
     tall, small = (filmed("stand", stature_m=height)[0] for height in (1.85, 1.5))
@@ -175,18 +179,18 @@ def test_the_height_of_a_figure_does_not_follow_the_persons() -> None:
     assert own[0] > 1.18 * own[1]
     sizes = [
         pixels(
-            body.fitted(each, camera_of(each, eye_m=1.6), rng(0), rate_hz=HZ),
+            body.fit_figure(each, camera_of(each, eye_m=1.6), rng(0), rate_hz=HZ),
             camera_of(each, eye_m=1.6),
         )
         for each in (tall, small)
     ]
     assert abs(sizes[0] / sizes[1] - 1) < 0.05
     camera = camera_of(tall)
-    drawn = [pixels(body.fitted(tall, camera, rng(k), rate_hz=HZ), camera) for k in range(6)]
+    drawn = [pixels(body.fit_figure(tall, camera, rng(k), rate_hz=HZ), camera) for k in range(6)]
     assert np.std(drawn) / np.mean(drawn) > 0.02
 
 
 def test_a_gait_that_there_is_not_is_refused() -> None:
     track, _ = filmed("wave")
     with pytest.raises(ValueError, match="gait"):
-        body.fitted(track, camera_of(track), rng(), rate_hz=HZ, gait="fast")
+        body.fit_figure(track, camera_of(track), rng(), rate_hz=HZ, gait="fast")

@@ -14,7 +14,7 @@ from few_avatars import masks_of, staged, studied
 from masquerade.avatars import avatar
 from masquerade.avatars.avatar import Avatar
 from masquerade.datasets.stage import Stage
-from masquerade.vision.poses import Pose, PoseLandmarks
+from masquerade.vision.poses import PersonPose, PoseLandmarks
 
 ALL = np.s_[:, :, :]
 
@@ -39,7 +39,7 @@ def world(world_cache: Path) -> Iterator[Stage]:
 def test_nobody_stays_visible_and_a_figure_is_drawn(
     number: int, part: tuple[slice, ...], world: Stage
 ) -> None:
-    film = world.film(number)
+    film = world.make_staged_film(number)
     frames, true = np.ascontiguousarray(film.frames[part]), film.owner[part] >= 0
     study, out = studied(Avatar(), frames)
     with closing(study):
@@ -57,7 +57,7 @@ def test_the_last_bit_of_who_runs_out_is_taken_out(world_cache: Path) -> None:
     """No network tells whose the strip at the border is: it differs from the place."""
     size = {"height": 360, "width": 480, "frames": 16}
     with staged(world_cache, seed=3, videos=26, bystanders=0.5, **size) as stage:
-        film = stage.film(14)
+        film = stage.make_staged_film(14)
         frames, true = film.frames[7:15], film.owner[7:15] >= 0
         study, _ = studied(Avatar(), frames)
         with closing(study):
@@ -69,15 +69,17 @@ def test_the_last_bit_of_who_runs_out_is_taken_out(world_cache: Path) -> None:
 class Late(PoseLandmarks):
     """Sees nobody before the sixth frame, as if it had not looked."""
 
-    def film(self, frames: Iterable[np.ndarray], **told: Any) -> Iterator[tuple[Pose, ...]]:
-        for number, poses in enumerate(super().film(frames, **told)):
+    def iter_film_poses(
+        self, frames: Iterable[np.ndarray], **on_search: Any
+    ) -> Iterator[tuple[PersonPose, ...]]:
+        for number, poses in enumerate(super().iter_film_poses(frames, **on_search)):
             yield poses if number >= 5 else ()
 
 
 def test_who_was_there_before_they_were_found_has_a_figure_from_then_on(
     world: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    film = world.film(24)
+    film = world.make_staged_film(24)
     monkeypatch.setattr(avatar, "PoseLandmarks", Late)
     study, _ = studied(Avatar(), film.frames)
     with closing(study):
@@ -91,12 +93,12 @@ def test_who_was_there_before_they_were_found_has_a_figure_from_then_on(
 def test_two_who_stand_apart_are_two_from_the_first_frame(world_cache: Path) -> None:
     """The networks alone see one of them: whoever is found is hidden, and they look again."""
     with staged(world_cache, height=360, width=480, videos=96, bystanders=0.5) as stage:
-        film = stage.film(33)
-        (found,) = PoseLandmarks().film(iter(film.frames[:1]))
+        film = stage.make_staged_film(33)
+        (found,) = PoseLandmarks().iter_film_poses(iter(film.frames[:1]))
     places = [np.argwhere(film.owner[0] == who).mean(axis=0)[::-1] for who in (0, 1)]
     assert len(found) == 2
     for place in places:
-        assert min(np.linalg.norm(pose.hips - place) for pose in found) < 30
+        assert min(np.linalg.norm(pose.hip_centre - place) for pose in found) < 30
 
 
 def test_who_is_half_out_of_the_picture_is_found_in_a_mirror_at_its_edge(
@@ -105,12 +107,12 @@ def test_who_is_half_out_of_the_picture_is_found_in_a_mirror_at_its_edge(
     covered = []
     with staged(world_cache, height=360, width=480, videos=24, bystanders=0.0) as stage:
         for number in range(6):
-            film = stage.film(number)
+            film = stage.make_staged_film(number)
             middle = int(np.median(np.nonzero(film.owner[0] >= 0)[1]))
             for kept in (slice(middle, None), slice(0, middle)):
                 true = film.owner[0][:, kept] >= 0
                 frame = np.ascontiguousarray(film.frames[0][:, kept])
-                (poses,) = PoseLandmarks().film(iter([frame]))
-                shown = [(pose.mask(*true.shape) > 0.5) & true for pose in poses]
+                (poses,) = PoseLandmarks().iter_film_poses(iter([frame]))
+                shown = [(pose.project_mask(*true.shape) > 0.5) & true for pose in poses]
                 covered.append(max((one.sum() / true.sum() for one in shown), default=0.0))
     assert np.mean(np.array(covered) > 0.8) > 0.6  # without the mirror 2 of 12, with it 10

@@ -14,12 +14,12 @@ from scipy import ndimage
 from few_avatars import masks_of, staged, studied
 from masquerade.avatars import inpaint, segment
 from masquerade.avatars.avatar import Avatar
-from masquerade.avatars.inpaint import painted
-from masquerade.avatars.plates import Aligner, Plates
+from masquerade.avatars.inpaint import fill_holes
+from masquerade.avatars.plates import BackgroundPlates, FrameAligner
 from masquerade.avatars.scene import FilmedScene
 from masquerade.datasets.stage import Stage
 from masquerade.errors import BadInput, NotHidden
-from masquerade.guarantee import Kind
+from masquerade.guarantee import GuaranteeKind
 from masquerade.io.streams import MaskSpool, Spool
 from masquerade.noise import Noise
 from masquerade.stage.takes import StagedFilm
@@ -52,7 +52,7 @@ def box(top: int, bottom: int, left: int, right: int, size: tuple[int, int] = SI
 def spooled(masks: np.ndarray) -> MaskSpool:
     held = MaskSpool(*masks.shape[1:])
     for mask in masks:
-        held.add(mask)
+        held.add_mask(mask)
     return held
 
 
@@ -62,11 +62,11 @@ def spooled(masks: np.ndarray) -> MaskSpool:
 def test_masks_wait_on_disk_and_come_back_as_they_were() -> None:
     masks = np.random.default_rng(0).random((5, 7, 13)) < 0.5
     with closing(spooled(masks)) as held:
-        held.put(2, masks[4])
+        held.replace_mask(2, masks[4])
         assert len(held) == 5 and np.array_equal(held[1], masks[1])
         assert np.array_equal(held[2], masks[4])
         with pytest.raises(ValueError, match="Expected a mask of"):
-            held.add(masks[0].astype(np.uint8))
+            held.add_mask(masks[0].astype(np.uint8))
     with Spool() as pieces, pytest.raises(IndexError):
         pieces[0]
 
@@ -75,17 +75,17 @@ def test_a_pixel_that_is_a_persons_before_and_after_is_a_persons() -> None:
     masks = np.zeros((9, 4, 4), bool)
     masks[[1, 2, 5, 6], 1, 1] = True
     with closing(spooled(masks)) as held:
-        found = [segment.steady(held, number, reach=3)[1, 1] for number in range(9)]
+        found = [segment.steady_mask(held, number, reach=3)[1, 1] for number in range(9)]
         assert found == [True] * 8 + [False]
-        assert not any(segment.steady(held, number, reach=3)[0, 0] for number in range(9))
+        assert not any(segment.steady_mask(held, number, reach=3)[0, 0] for number in range(9))
 
 
 @pytest.mark.parametrize("blend", [0, 1, 3])
 def test_a_mask_is_soft_only_outside_of_what_it_grew_to(blend: int) -> None:
     mask = box(40, 50, 60, 70)
-    soft = segment.edged(mask, grow_px=2, blend_px=blend)
-    assert (soft.alpha[segment.grown(mask, 2)] == 1).all()
-    assert np.array_equal(soft.q, segment.grown(mask, 2 + 2 * blend))
+    soft = segment.make_soft_edge(mask, grow_px=2, blend_px=blend)
+    assert (soft.alpha[segment.grow_mask(mask, 2)] == 1).all()
+    assert np.array_equal(soft.q, segment.grow_mask(mask, 2 + 2 * blend))
     assert (soft.alpha[~soft.q] == 0).all() and (soft.alpha >= 0).all()
 
 
@@ -94,9 +94,13 @@ def test_what_differs_from_the_place_and_touches_somebody_is_theirs() -> None:
     frame = place.copy()
     leg, bird = box(60, 80, 40, 48), box(5, 15, 100, 110)
     frame[leg | bird] = (250, 10, 10)
-    found = segment.touching(box(30, 60, 38, 50), frame, place, np.full(SIZE, 9, np.uint8), by_px=1)
+    found = segment.find_touching_changes(
+        box(30, 60, 38, 50), frame, place, np.full(SIZE, 9, np.uint8), by_px=1
+    )
     assert found[61:79, 41:47].all() and not found[bird].any()
-    unknown = segment.touching(box(30, 60, 38, 50), frame, place, np.zeros(SIZE), by_px=1)
+    unknown = segment.find_touching_changes(
+        box(30, 60, 38, 50), frame, place, np.zeros(SIZE), by_px=1
+    )
     assert not unknown.any(), "the place is not known"
 
 
@@ -104,15 +108,15 @@ def test_what_differs_from_the_place_and_touches_somebody_is_theirs() -> None:
 
 
 def emptied(frames: np.ndarray, masks: np.ndarray) -> np.ndarray:
-    aligner, plates, placed = Aligner(), Plates(*masks.shape[1:]), []
+    aligner, plates, placed = FrameAligner(), BackgroundPlates(*masks.shape[1:]), []
     for frame, mask in zip(frames, masks, strict=True):
-        placed.append(aligner.place(frame, mask))
-        plates.add(frame, mask, placed[-1])
-    plates.finish()
+        placed.append(aligner.place_frame(frame, mask))
+        plates.add_view(frame, mask, placed[-1])
+    plates.finish_plates()
     with closing(plates):
-        soft = [segment.edged(mask, grow_px=1, blend_px=1) for mask in masks]
-        places = [plates.view(at)[0].copy() for at in placed]
-        return np.stack(list(map(inpaint.emptied, frames, places, soft)))
+        soft = [segment.make_soft_edge(mask, grow_px=1, blend_px=1) for mask in masks]
+        places = [plates.view_place(at)[0].copy() for at in placed]
+        return np.stack(list(map(inpaint.remove_people, frames, places, soft)))
 
 
 def test_behind_somebody_stands_what_other_frames_saw() -> None:
@@ -120,7 +124,7 @@ def test_behind_somebody_stands_what_other_frames_saw() -> None:
     frames, masks = walking(place)
     out = emptied(frames, masks)
     assert np.abs(out.astype(int) - place).max() <= 3
-    grown = np.stack([segment.grown(mask, 3) for mask in masks])
+    grown = np.stack([segment.grow_mask(mask, 3) for mask in masks])
     assert np.array_equal(out[~grown], frames[~grown])
 
 
@@ -158,10 +162,10 @@ def test_what_nobody_saw_is_painted_like_its_surroundings() -> None:
     rows = np.mgrid[:96, :128][0]
     stripes = np.where((rows // 8) % 2, 60, 180)[..., None].repeat(3, 2).astype(np.uint8)
     hole = box(20, 70, 50, 70)
-    out = painted(np.where(hole[..., None], 0, stripes).astype(np.uint8), hole)
+    out = fill_holes(np.where(hole[..., None], 0, stripes).astype(np.uint8), hole)
     assert np.abs(out.astype(int) - stripes)[hole].mean() < 8
     assert np.array_equal(out[~hole], stripes[~hole])
-    assert (painted(stripes, np.ones(SIZE, bool)) == 128).all()
+    assert (fill_holes(stripes, np.ones(SIZE, bool)) == 128).all()
 
 
 # A network of the user's.
@@ -177,7 +181,7 @@ def test_a_long_film_goes_through_a_users_network_in_windows_that_meet(tmp_path:
     )
     frames = np.random.default_rng(0).integers(0, 256, (100, 6, 8, 3), dtype=np.uint8)
     masks = np.random.default_rng(1).random((100, 6, 8)) < 0.3
-    made = inpaint.in_windows(inpaint.from_module(path), zip(frames, masks, strict=True))
+    made = inpaint.run_in_windows(inpaint.from_module(path), zip(frames, masks, strict=True))
     assert np.array_equal(np.stack(list(made)), np.where(masks[..., None], 7, frames))
 
 
@@ -205,11 +209,11 @@ def test_nothing_outside_of_what_was_drawn_changes_and_the_sure_part_is_the_draw
     alpha = np.zeros(SIZE, np.float32)
     alpha[20:60, 30:50], alpha[60:62, 30:50] = 1, 0.4
     image = np.where(alpha[..., None] > 0, drawn, behind)
-    done = segment.merged(behind, image, alpha, blend_px=2)
+    done = segment.merge_avatars(behind, image, alpha, blend_px=2)
     assert np.array_equal(done.image[~done.r], behind[~done.r]) and done.r.sum() == 42 * 20
     assert (done.image[done.eroded_r] == 250).all()
     assert np.array_equal(done.eroded_r, box(22, 58, 32, 48))
-    nobody = segment.merged(behind, behind, np.zeros(SIZE, np.float32), blend_px=2)
+    nobody = segment.merge_avatars(behind, behind, np.zeros(SIZE, np.float32), blend_px=2)
     assert np.array_equal(nobody.image, behind) and not nobody.r.any()
 
 
@@ -225,7 +229,7 @@ def world(world_cache: Path) -> Iterator[Stage]:
 @pytest.fixture(scope="module")
 def crossing(world: Stage) -> StagedFilm:
     """Somebody runs past another."""
-    film = world.film(1)
+    film = world.make_staged_film(1)
     assert len(np.unique(film.owner)) == 3
     return film
 
@@ -241,7 +245,7 @@ def test_on_stage_nobody_is_left_and_nothing_else_changes(crossing: StagedFilm) 
     assert masks["r"].any() and not (masks["eroded_r"] & ~masks["r"]).any()
     was, now = (film[true].astype(float).ravel() for film in (crossing.frames, out))
     assert abs(np.corrcoef(was, now)[0, 1]) < 0.5
-    assert study.counted["frames_blurred"] <= len(out)
+    assert study.receipt_counts["frames_blurred"] <= len(out)
 
 
 def test_two_runs_give_other_avatars_and_one_keeps_its_own(crossing: StagedFilm) -> None:
@@ -258,7 +262,7 @@ def test_nobody_in_a_film_leaves_it_as_it_is(world: Stage) -> None:
     frames = np.repeat(ground(240, 320, seed=7)[None], 3, axis=0)
     study, out = studied(Avatar(), frames)
     with closing(study):
-        assert np.array_equal(out, frames) and not any(study.counted.values())
+        assert np.array_equal(out, frames) and not any(study.receipt_counts.values())
         assert not any(mask.any() for mask in masks_of(study, frames.shape).values())
 
 
@@ -277,7 +281,7 @@ def test_what_moves_and_is_nobodys_leaves_the_film_if_that_is_asked_for(world: S
 
 
 def test_a_crowd_is_replaced_all_of_it(world: Stage) -> None:
-    films = [world.film(number) for number in (0, 2, 3)]
+    films = [world.make_staged_film(number) for number in (0, 2, 3)]
     middle = [np.s_[:2, :, 60:260]] * 3
     frames = np.concatenate([film.frames[at] for film, at in zip(films, middle, strict=True)], 2)
     true = np.concatenate([film.owner[at] >= 0 for film, at in zip(films, middle, strict=True)], 2)
@@ -293,14 +297,16 @@ def test_strict_publishes_nothing_where_somebody_is_missed(
     def nobody(self: object, frame: np.ndarray, poses: object) -> np.ndarray:
         return np.zeros(frame.shape[:2], bool)
 
-    monkeypatch.setattr(segment.PersonMasks, "of", nobody)
-    monkeypatch.setattr(FilmedScene, "people", lambda self, number: self._people[number])
+    monkeypatch.setattr(segment.PersonMasks, "mask_poses", nobody)
+    monkeypatch.setattr(FilmedScene, "find_people_mask", lambda self, number: self._people[number])
     frames = crossing.frames[:3]
     with pytest.raises(NotHidden, match="as --strict asks"):
-        Avatar(strict=True).studied(iter(frames), frames.shape, rate_hz=10.0, noise=Noise(seed=1))
+        Avatar(strict=True).first_pass(
+            iter(frames), frames.shape, rate_hz=10.0, noise=Noise(seed=1)
+        )
     study, out = studied(Avatar(), frames)
     with closing(study):
-        assert study.counted["frames_blurred"] == 3
+        assert study.receipt_counts["frames_blurred"] == 3
         q = masks_of(study, frames.shape)["q"]
     assert not np.array_equal(out[q], frames[q])
 
@@ -312,13 +318,13 @@ def test_a_users_network_removes_people(crossing: StagedFilm, tmp_path: Path) ->
     study, out = studied(Avatar(inpaint_module=str(path)), frames)
     with closing(study):
         masks = masks_of(study, frames.shape)
-    core = segment.shrunk((masks["q"] & ~masks["r"])[0], 6)
+    core = segment.shrink_mask((masks["q"] & ~masks["r"])[0], 6)
     assert core.any() and (out[0][core] == 9).mean() > 0.9
 
 
 def test_nothing_is_promised_and_what_is_kept_is_named() -> None:
     guarantee = Avatar().guarantee((4, 20, 30, 3))
-    assert guarantee.kind is Kind.HEURISTIC and guarantee.epsilon is None
+    assert guarantee.kind is GuaranteeKind.HEURISTIC and guarantee.epsilon is None
     said = " ".join(guarantee.not_protected)
     assert all(word in said for word in ("pose", "gait", "timing", "place", "outline", "counted"))
     assert "phase" in " ".join(Avatar(gait="public").guarantee((4, 20, 30, 3)).not_protected)
@@ -347,7 +353,7 @@ def test_refined_figures_stand_where_eroded_r_says_and_nowhere_else(
 ) -> None:
     pink, frames = np.full((64, 64, 3), (250, 0, 250), np.uint8), crossing.frames[:6]
     nets = SimpleNamespace(side=64, refined=lambda count, look, rng: [pink] * count)
-    monkeypatch.setattr("masquerade.avatars.avatar.Diffusion", lambda folder: nets)
+    monkeypatch.setattr("masquerade.avatars.avatar.FigureDiffusion", lambda folder: nets)
     study, out = studied(Avatar(refine="networks"), frames)
     with closing(study):
         masks, is_pink = masks_of(study, out.shape), (out == pink[0, 0]).all(axis=-1)
@@ -358,6 +364,8 @@ def test_refined_figures_stand_where_eroded_r_says_and_nowhere_else(
 
 def test_a_receipt_names_own_networks_without_their_folders() -> None:
     own = {"pose_module": "/home/me/poses.py", "inpaint_module": "/home/me/fill.py"}
-    fields = Avatar(**own, refine="/srv/private/nets", export="/home/me/tracks.json").fields()
+    fields = Avatar(
+        **own, refine="/srv/private/nets", export="/home/me/tracks.json"
+    ).encode_fields()
     assert fields["pose_module"] == "poses.py" and fields["inpaint_module"] == "fill.py"
     assert fields["refine"] == "nets" and fields["export"] is None

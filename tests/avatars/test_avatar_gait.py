@@ -14,7 +14,7 @@ import few_tracks as few
 from masquerade.avatars import body, lift, pose
 from masquerade.stage.act import MotionStyle
 from masquerade.stage.skeleton import POINTS
-from masquerade.vision.tracks import Track
+from masquerade.vision.tracks import PersonTrack
 
 HZ = few.RATE_HZ
 CAMERA = replace(few.CAMERA, eye=(0.0, -7.0, 1.8), fov_deg=50.0)
@@ -24,19 +24,19 @@ STYLES = (
 )
 
 
-def walker(style: MotionStyle, activity: str = "walk") -> Track:
+def walker(style: MotionStyle, activity: str = "walk") -> PersonTrack:
     person = few.someone(1)
     posed = few.played(activity, person, seconds=3.0, heading=np.pi / 2, style=style)
-    (track,) = pose.mended([few.track_of(person, posed, camera=CAMERA)], rate_hz=HZ)
+    (track,) = pose.mend_tracks([few.track_of(person, posed, camera=CAMERA)], rate_hz=HZ)
     return track
 
 
-def points_of(track: Track) -> tuple[np.ndarray, np.ndarray]:
+def points_of(track: PersonTrack) -> tuple[np.ndarray, np.ndarray]:
     size = {"height": CAMERA.height, "width": CAMERA.width}
-    camera = lift.camera_of([track], rate_hz=HZ, fov_deg=CAMERA.fov_deg, **size)
-    points = lift.lifted(track, camera, rate_hz=HZ)
-    stands = lift.standing(track, points, rate_hz=HZ)
-    return body.on_floor(points, stands, camera), stands
+    camera = lift.estimate_camera([track], rate_hz=HZ, fov_deg=CAMERA.fov_deg, **size)
+    points = lift.lift_track(track, camera, rate_hz=HZ)
+    stands = lift.find_standing_feet(track, points, rate_hz=HZ)
+    return body.move_to_floor(points, stands, camera), stands
 
 
 def way(points: np.ndarray, one: str, other: str) -> np.ndarray:
@@ -59,8 +59,8 @@ def beat(points: np.ndarray) -> float:
 
 def test_path_and_phase_are_kept_and_manner_is_not() -> None:
     own = [points_of(walker(style)) for style in STYLES]
-    public = [body.public(*each, rate_hz=HZ) for each in own]
-    uniform = [body.public(*each, rate_hz=HZ, is_uniform=True) for each in own]
+    public = [body.make_gait_public(*each, rate_hz=HZ) for each in own]
+    uniform = [body.make_gait_public(*each, rate_hz=HZ, is_uniform=True) for each in own]
     beats = [[beat(each) for each, _ in both] for both in (public, uniform)]
     assert abs(np.subtract(*beats[0])) > 0.15 > 0.05 > abs(np.subtract(*beats[1]))
     for (before, _), (after, _) in zip(own, public, strict=True):
@@ -78,16 +78,16 @@ def test_path_and_phase_are_kept_and_manner_is_not() -> None:
 def test_who_does_not_walk_moves_as_before() -> None:
     for activity in ("wave", "sit_down"):
         points, stands = points_of(walker(MotionStyle(), activity))
-        after, still = body.public(points, stands, rate_hz=HZ)
+        after, still = body.make_gait_public(points, stands, rate_hz=HZ)
         assert np.array_equal(points, after) and np.array_equal(stands, still)
 
 
 def test_a_figure_with_a_public_walk_stands_on_its_feet() -> None:
     track = walker(STYLES[1])
     size = {"height": CAMERA.height, "width": CAMERA.width}
-    camera = lift.camera_of([track], rate_hz=HZ, fov_deg=CAMERA.fov_deg, **size)
+    camera = lift.estimate_camera([track], rate_hz=HZ, fov_deg=CAMERA.fov_deg, **size)
     rng = np.random.default_rng(0)
-    one = body.fitted(track, camera, rng, rate_hz=HZ, gait="public")
+    one = body.fit_figure(track, camera, rng, rate_hz=HZ, gait="public")
     assert np.isfinite(one.posed.heads).all()
     feet = one.posed.heads[:, [few.BONES.index("foot.L"), few.BONES.index("foot.R")]]
     speed = np.linalg.norm(np.diff(feet, axis=0), axis=2) * HZ

@@ -16,24 +16,24 @@ from masquerade.avatars import pose
 from masquerade.errors import BadInput
 from masquerade.io import downloads
 from masquerade.vision.poses import JOINTS, NETWORKS, PoseLandmarks
-from masquerade.vision.tracks import Track
+from masquerade.vision.tracks import PersonTrack
 
 HZ = few.RATE_HZ
 
 
-def walker(**settings: object) -> Track:
+def walker(**settings: object) -> PersonTrack:
     person = few.someone(1)
     return few.track_of(person, few.played("walk", person, heading=1.2, **settings))  # type: ignore[arg-type]
 
 
-def shifted(track: Track, pixels: float) -> Track:
+def shifted(track: PersonTrack, pixels: float) -> PersonTrack:
     joints = track.joints.copy()
     joints[..., 0] += pixels
     return replace(track, joints=joints)
 
 
-def part(track: Track, rows: slice) -> Track:
-    return Track(
+def part(track: PersonTrack, rows: slice) -> PersonTrack:
+    return PersonTrack(
         start=track.start + rows.start,
         joints=track.joints[rows],
         world=track.world[rows],
@@ -45,7 +45,7 @@ def part(track: Track, rows: slice) -> Track:
 def eyes() -> PoseLandmarks:
     for name in NETWORKS:
         try:
-            downloads.fetch(name)
+            downloads.fetch_asset(name)
         except (OSError, BadInput) as error:
             pytest.skip(f"{name} cannot be had: {error}")
     return PoseLandmarks(parts=(1,))
@@ -65,16 +65,18 @@ def test_two_who_cross_are_two_and_keep_their_tracks(eyes: PoseLandmarks) -> Non
 
     def watch(number: int, frame: np.ndarray, poses: object, found: np.ndarray | None) -> None:
         assert np.array_equal(frame, film[number])
-        assert (found is not None) == (number % pose.searched_every(HZ) == 0)
+        assert (found is not None) == (number % pose.choose_search_interval(HZ) == 0)
         watched.append(number)
 
-    tracks = pose.people(iter(film), rate_hz=HZ, landmarks=eyes, watch=watch)
+    tracks = pose.track_people(iter(film), rate_hz=HZ, landmarks=eyes, watch=watch)
     assert watched == list(range(30))
-    assert len(tracks) == 2, [(each.start, each.stop) for each in tracks]
+    assert len(tracks) == 2, [(each.start, each.stop_frame) for each in tracks]
     for person, posed in cast:
         truth = few.track_of(person, posed).joints[:, JOINTS.index("left_hip"), 0]
         errors = [
-            np.abs(each.joints[:, JOINTS.index("left_hip"), 0] - truth[each.start : each.stop])
+            np.abs(
+                each.joints[:, JOINTS.index("left_hip"), 0] - truth[each.start : each.stop_frame]
+            )
             for each in tracks
         ]
         assert min(each.mean() for each in errors) < 6, [each.mean() for each in errors]
@@ -82,24 +84,24 @@ def test_two_who_cross_are_two_and_keep_their_tracks(eyes: PoseLandmarks) -> Non
 
 def test_nobody_and_one_frame(eyes: PoseLandmarks) -> None:
     empty = np.full((2, 120, 160, 3), 127, np.uint8)
-    assert pose.people(empty, rate_hz=HZ, landmarks=eyes) == ()
-    assert pose.people(iter(()), rate_hz=HZ, landmarks=eyes) == ()
+    assert pose.track_people(empty, rate_hz=HZ, landmarks=eyes) == ()
+    assert pose.track_people(iter(()), rate_hz=HZ, landmarks=eyes) == ()
     person = few.someone(1)
     film = few.filmed([(person, few.played("wave", person, seconds=0.05))])
-    (track,) = pose.people(film, rate_hz=HZ, landmarks=eyes)
-    assert (track.start, track.stop) == (0, 1)
+    (track,) = pose.track_people(film, rate_hz=HZ, landmarks=eyes)
+    assert (track.start, track.stop_frame) == (0, 1)
 
 
 def test_a_missing_network_file_is_named(tmp_path: Path) -> None:
     lost = PoseLandmarks(model=tmp_path / "lost.tflite")
     with pytest.raises(BadInput, match=r"lost\.tflite"):
-        pose.people([np.zeros((32, 32, 3), np.uint8)] * 2, rate_hz=HZ, landmarks=lost)
-        lost.ready()
+        pose.track_people([np.zeros((32, 32, 3), np.uint8)] * 2, rate_hz=HZ, landmarks=lost)
+        lost.load_networks()
 
 
 def test_left_and_right_that_change_places_for_a_while_are_put_back() -> None:
     track = walker()
-    (right,) = pose.mended([track], rate_hz=HZ)
+    (right,) = pose.mend_tracks([track], rate_hz=HZ)
     order = [
         JOINTS.index({"l": "right_", "r": "left_"}[name[0]] + name.partition("_")[2])
         if name.startswith(("left_", "right_")) and "eye" not in name and "ear" not in name
@@ -108,7 +110,7 @@ def test_left_and_right_that_change_places_for_a_while_are_put_back() -> None:
     ]
     joints, world = track.joints.copy(), track.world.copy()
     joints[12:20], world[12:20] = joints[12:20][:, order], world[12:20][:, order]
-    (mended,) = pose.mended([replace(track, joints=joints, world=world)], rate_hz=HZ)
+    (mended,) = pose.mend_tracks([replace(track, joints=joints, world=world)], rate_hz=HZ)
     np.testing.assert_allclose(mended.joints[..., :2], right.joints[..., :2], atol=1e-6)
 
 
@@ -118,7 +120,7 @@ def test_a_spike_is_not_believed_and_a_shake_is_smoothed() -> None:
     joints = track.joints.copy()
     joints[..., :2] += rng.normal(0, 2.0, joints[..., :2].shape)
     joints[20, JOINTS.index("left_wrist"), :2] += 80
-    (mended,) = pose.mended([replace(track, joints=joints)], rate_hz=HZ)
+    (mended,) = pose.mend_tracks([replace(track, joints=joints)], rate_hz=HZ)
     before = np.abs(joints[..., :2] - track.joints[..., :2]).mean()
     after = np.abs(mended.joints[..., :2] - track.joints[..., :2]).mean()
     assert after < 0.85 * before
@@ -131,7 +133,7 @@ def test_trust_falls_with_the_time_since_a_joint_was_seen() -> None:
     track = walker()
     joints = track.joints.copy()
     joints[15:30, JOINTS.index("left_wrist"), 2] = 0.0
-    (mended,) = pose.mended([replace(track, joints=joints)], rate_hz=HZ)
+    (mended,) = pose.mend_tracks([replace(track, joints=joints)], rate_hz=HZ)
     trust = mended.joints[:, JOINTS.index("left_wrist"), 2]
     assert trust[14] > 0.95 > trust[15] > trust[18] > trust[22] and trust[22] < 0.3
     assert np.isfinite(mended.joints).all()
@@ -140,40 +142,42 @@ def test_trust_falls_with_the_time_since_a_joint_was_seen() -> None:
 def test_a_body_found_twice_in_part_or_with_another_size_is_one_person() -> None:
     track = walker()
     again = part(shifted(track, 4.0), slice(10, 30))
-    (one,) = pose.mended([track, again], rate_hz=HZ)
-    assert (one.start, one.stop) == (0, len(track))
+    (one,) = pose.mend_tracks([track, again], rate_hz=HZ)
+    assert (one.start, one.stop_frame) == (0, len(track))
     head = track.joints[:, :11, :2].mean(axis=1, keepdims=True)
     joints = track.joints.copy()
     joints[..., :2] = head + 0.1 * (joints[..., :2] - head)
     joints[..., 2] = 0.95
     assert (
-        len(pose.mended([track, part(replace(track, joints=joints), slice(5, 15))], rate_hz=HZ))
+        len(
+            pose.mend_tracks([track, part(replace(track, joints=joints), slice(5, 15))], rate_hz=HZ)
+        )
         == 1
     )
 
 
 def test_who_is_lost_for_a_moment_is_the_same_and_who_stands_beside_is_not() -> None:
     track = walker()
-    (one,) = pose.mended([part(track, slice(0, 15)), part(track, slice(22, 40))], rate_hz=HZ)
-    assert (one.start, one.stop) == (0, 40)
+    (one,) = pose.mend_tracks([part(track, slice(0, 15)), part(track, slice(22, 40))], rate_hz=HZ)
+    assert (one.start, one.stop_frame) == (0, 40)
     assert np.flatnonzero(~one.is_seen).tolist() == list(range(15, 22))
-    both = pose.mended([track, shifted(track, 60.0)], rate_hz=HZ)
+    both = pose.mend_tracks([track, shifted(track, 60.0)], rate_hz=HZ)
     assert len(both) == 2
 
 
 def test_what_flashes_up_or_is_doubtful_or_no_body_is_nobody() -> None:
     track = walker()
-    assert pose.mended([part(track, slice(3, 5))], rate_hz=HZ, num_frames=40) == ()
+    assert pose.mend_tracks([part(track, slice(3, 5))], rate_hz=HZ, num_frames=40) == ()
     joints = track.joints.copy()
     joints[..., 2] *= 0.6
-    assert pose.mended([replace(track, joints=joints)], rate_hz=HZ) == ()
+    assert pose.mend_tracks([replace(track, joints=joints)], rate_hz=HZ) == ()
     torn = np.random.default_rng(0).permutation(track.world, axis=1)
-    assert pose.mended([replace(track, world=torn)], rate_hz=HZ) == ()
+    assert pose.mend_tracks([replace(track, world=torn)], rate_hz=HZ) == ()
 
 
 OWN = """
 import numpy as np
-from masquerade.vision.tracks import Track
+from masquerade.vision.tracks import PersonTrack
 
 def people(frames, rate_hz):
     count = sum(1 for _ in frames)
@@ -182,7 +186,7 @@ def people(frames, rate_hz):
     joints = np.tile(np.append(places, np.ones((33, 2)), axis=1), (count, 1, 1))
     world = np.zeros((count, 33, 3))
     world[..., :2] = (joints[..., :2] - 40) / 40
-    return [Track(start=0, joints=joints, world=world, is_seen=np.ones(count, bool))]
+    return [PersonTrack(start=0, joints=joints, world=world, is_seen=np.ones(count, bool))]
 """
 
 
@@ -191,7 +195,7 @@ def test_an_estimator_of_the_users_own_is_used(tmp_path: Path) -> None:
     path.write_text(OWN)
     numbers: list[int] = []
     film = np.zeros((12, 80, 80, 3), np.uint8)
-    (track,) = pose.people(
+    (track,) = pose.track_people(
         film, rate_hz=HZ, module=path, watch=lambda number, *_: numbers.append(number)
     )
     assert len(track) == 12 and numbers == list(range(12))
@@ -211,6 +215,6 @@ def test_an_estimator_that_is_none_is_refused(tmp_path: Path, text: str, message
     path = tmp_path / "mine.py"
     path.write_text(text)
     with pytest.raises(BadInput, match=message):
-        pose.people(np.zeros((3, 40, 40, 3), np.uint8), rate_hz=HZ, module=path)
+        pose.track_people(np.zeros((3, 40, 40, 3), np.uint8), rate_hz=HZ, module=path)
     with pytest.raises(BadInput, match="Expected a Python file"):
         pose.from_module(tmp_path / "none.py")

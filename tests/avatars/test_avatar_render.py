@@ -14,9 +14,9 @@ import few_tracks as few
 from masquerade.avatars import render
 from masquerade.avatars.body import StandIn
 from masquerade.stage import bodies, figure, raster
-from masquerade.stage.bodies import Shape
-from masquerade.stage.look import any_look
-from masquerade.stage.raster import Light
+from masquerade.stage.bodies import BodyShape
+from masquerade.stage.look import sample_appearance
+from masquerade.stage.raster import SceneLight
 
 CAMERA = replace(few.CAMERA, height=120, width=160)
 PLACE = np.random.default_rng(0).integers(0, 256, (120, 160, 3), np.uint8)
@@ -25,11 +25,11 @@ PLACE = np.random.default_rng(0).integers(0, 256, (120, 160, 3), np.uint8)
 def made(*, at: tuple[float, float] = (0.0, 0.0), start: int = 2) -> StandIn:
     person = few.someone(1)
     posed = few.played("walk", person, seconds=0.3, at=at)
-    worn = any_look(is_feminine=True, age=0.2, rng=np.random.default_rng(1))
+    worn = sample_appearance(is_feminine=True, age=0.2, rng=np.random.default_rng(1))
     return StandIn(
         start=start,
         stop=start + len(posed.heads),
-        shape=Shape(),
+        shape=BodyShape(),
         look=worn,
         person=person,
         posed=posed,
@@ -37,7 +37,7 @@ def made(*, at: tuple[float, float] = (0.0, 0.0), start: int = 2) -> StandIn:
     )
 
 
-def drawn(*figures: StandIn, number: int = 3, shadow: bool = False) -> render.Rendered:
+def drawn(*figures: StandIn, number: int = 3, shadow: bool = False) -> render.RenderedFrame:
     return render.render_figures(
         figures, number, PLACE, camera=CAMERA, light=few.LIGHT, shadow=shadow
     )
@@ -66,8 +66,8 @@ def test_what_is_wholly_covered_owes_nothing_to_the_background() -> None:
 def test_it_is_the_picture_that_stage_draws() -> None:
     one = made()
     behind = PLACE, np.full(PLACE.shape[:2], 50.0)
-    whole = figure.draw(
-        bodies.model(), [(one.person, one.posed)], behind, camera=CAMERA, light=few.LIGHT
+    whole = figure.draw_people(
+        bodies.load_body_model(), [(one.person, one.posed)], behind, camera=CAMERA, light=few.LIGHT
     )
     apart = np.abs(drawn(one).image.astype(int) - whole.image[1])
     assert apart.max() <= 1
@@ -107,15 +107,18 @@ def test_out_of_sight_is_out_of_the_picture() -> None:
 
 def test_light_follows_the_place() -> None:
     bright, dark = (np.full((60, 80, 3), level, np.uint8) for level in (220, 30))
-    assert render.light_of(bright, CAMERA).colour[0] > 1.5 * render.light_of(dark, CAMERA).colour[0]
+    assert (
+        render.estimate_light(bright, CAMERA).colour[0]
+        > 1.5 * render.estimate_light(dark, CAMERA).colour[0]
+    )
     red = np.zeros((60, 80, 3), np.uint8)
     red[..., 0] = 200
-    light = render.light_of(red, CAMERA)
+    light = render.estimate_light(red, CAMERA)
     assert light.colour[0] > 1.3 * light.colour[2]
     side = np.full((60, 80, 3), 60, np.uint8)
     side[:, 40:] = 200
-    assert render.light_of(side, CAMERA).towards[0] > 0.2
-    assert abs(np.linalg.norm(render.light_of(side, CAMERA).towards) - 1) < 1e-9
+    assert render.estimate_light(side, CAMERA).towards[0] > 0.2
+    assert abs(np.linalg.norm(render.estimate_light(side, CAMERA).towards) - 1) < 1e-9
 
 
 def test_numba_is_not_needed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,6 +132,6 @@ def test_numba_is_not_needed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_background_of_another_size_is_refused() -> None:
-    light = Light(towards=(0.0, 0.0, 1.0), colour=(1.0, 1.0, 1.0), ambient=0.5)
+    light = SceneLight(towards=(0.0, 0.0, 1.0), colour=(1.0, 1.0, 1.0), ambient=0.5)
     with pytest.raises(ValueError, match="120 x 160"):
         render.render_figures([], 0, PLACE[:50], camera=CAMERA, light=light)

@@ -36,12 +36,12 @@ def test_a_figure_of_a_users_model_does_what_the_person_does(
     file: Path, activity: str, heading: float
 ) -> None:
     track, truth = filmed(activity, heading=heading)
-    camera, model = camera_of(track), smpl.load(file)
+    camera, model = camera_of(track), smpl.load_smpl(file)
     for gait in ("own", "public"):
-        one = body.fitted(track, camera, rng(), rate_hz=HZ, gait=gait, model=model)
-        joints = figure.joints_3d(model, one.person, one.posed)
+        one = body.fit_figure(track, camera, rng(), rate_hz=HZ, gait=gait, model=model)
+        joints = figure.compute_world_joints(model, one.person, one.posed)
         assert gait == "public" or off_mm(seen_by(joints, camera), seen_by(truth, few.CAMERA)) < 75
-        vertices, _ = figure.skinned(model, one.person, one.posed)
+        vertices, _ = figure.compute_skin(model, one.person, one.posed)
         lowest = vertices[..., 2].min(axis=1)
         assert abs(np.median(lowest)) < 0.03 and lowest.min() > -0.12
     assert np.ptp(one.person.body.vertices[:, 2]) == pytest.approx(one.shape.stature_m, abs=0.05)
@@ -50,7 +50,7 @@ def test_a_figure_of_a_users_model_does_what_the_person_does(
 def test_elbows_of_a_straight_arm_bend_forward(file: Path) -> None:
     """In a T-pose an arm does not say which way it bends; the palm looks down there."""
     track, _ = filmed("stand")
-    one = body.fitted(track, camera_of(track), rng(), rate_hz=HZ, model=smpl.load(file))
+    one = body.fit_figure(track, camera_of(track), rng(), rate_hz=HZ, model=smpl.load_smpl(file))
     for letter, inward in (("L", -1.0), ("R", 1.0)):
         turn = one.posed.turns[:, BONES.index(f"wrist.{letter}")]
         chest = one.posed.turns[:, BONES.index("spine01")]
@@ -59,10 +59,10 @@ def test_elbows_of_a_straight_arm_bend_forward(file: Path) -> None:
 
 
 def test_who_a_figure_is_owes_nothing_to_the_person(file: Path) -> None:
-    model = smpl.load(file)
+    model = smpl.load_smpl(file)
     tracks = [filmed("stand", stature_m=height)[0] for height in (1.85, 1.5)]
-    same = [body.fitted(one, camera_of(one), rng(0), rate_hz=HZ, model=model) for one in tracks]
-    other = body.fitted(tracks[0], camera_of(tracks[0]), rng(1), rate_hz=HZ, model=model)
+    same = [body.fit_figure(one, camera_of(one), rng(0), rate_hz=HZ, model=model) for one in tracks]
+    other = body.fit_figure(tracks[0], camera_of(tracks[0]), rng(1), rate_hz=HZ, model=model)
     assert same[0].shape == same[1].shape and same[0].look == same[1].look
     assert np.array_equal(same[0].person.body.vertices, same[1].person.body.vertices)
     assert same[0].shape.betas != other.shape.betas
@@ -72,16 +72,16 @@ def test_figures_of_two_models_are_drawn_together_and_refined(file: Path) -> Non
     track, _ = filmed("wave")
     camera = camera_of(track)
     both = [
-        body.fitted(track, camera, rng(0), rate_hz=HZ, model=model)
-        for model in (smpl.load(file), None)
+        body.fit_figure(track, camera, rng(0), rate_hz=HZ, model=model)
+        for model in (smpl.load_smpl(file), None)
     ]
     place = np.full((camera.height, camera.width, 3), 90, np.uint8)
     alone = [render.render_figures([one], 5, place, camera=camera, light=few.LIGHT) for one in both]
     whole = render.render_figures(both, 5, place, camera=camera, light=few.LIGHT)
     assert ((whole.alpha > 0) == ((alone[0].alpha > 0) | (alone[1].alpha > 0))).all()
     assert set(np.unique(whole.owner)) == {-1, 0, 1}
-    joints = figure.joints_3d(both[0].person.model, both[0].person, both[0].posed)
-    assert np.isfinite(render.tubelet(camera.see(joints), place.shape[:2])).all()
+    joints = figure.compute_world_joints(both[0].person.model, both[0].person, both[0].posed)
+    assert np.isfinite(render.make_tubelet(camera.project_points(joints), place.shape[:2])).all()
 
 
 def test_a_film_is_released_with_a_users_bodies(crossing: StagedFilm, file: Path) -> None:  # noqa: F811
@@ -106,8 +106,8 @@ def test_a_file_that_cannot_be_used_is_refused_before_a_frame_is_read(tmp_path: 
     for name in ("none.npz", "model.pkl"):
         avatar = Avatar(body_model=str(tmp_path / name))
         with pytest.raises(BadInput, match=name):
-            avatar.studied(frames(), (2, 64, 64, 3), rate_hz=25.0, noise=Noise(seed=1))
+            avatar.first_pass(frames(), (2, 64, 64, 3), rate_hz=25.0, noise=Noise(seed=1))
 
 
 def test_a_receipt_names_the_file_without_its_folder() -> None:
-    assert Avatar(body_model="/home/me/models/ada.npz").fields()["body_model"] == "ada.npz"
+    assert Avatar(body_model="/home/me/models/ada.npz").encode_fields()["body_model"] == "ada.npz"

@@ -76,7 +76,7 @@ def test_the_help_of_a_command_is_what_its_class_has(verb: str, name: str | None
 
 
 @pytest.mark.parametrize(
-    ("room", "name"), [(room, x) for room in ROOMS for x in catalog.names(room)]
+    ("room", "name"), [(room, x) for room in ROOMS for x in catalog.list_entries(room)]
 )
 def test_the_help_of_an_entry_is_what_its_class_has(room: str, name: str) -> None:
     agrees(catalog.load_class(room, name))

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import video_files
-from masquerade._optional import require
+from masquerade._optional import require_extra
 from masquerade.errors import MissingExtra
 from masquerade.mechanisms.gaussian_noise import GaussianNoise
 from masquerade.wording import explain
@@ -106,7 +106,7 @@ def test_several_files_are_not_released_among_themselves(tmp_path: Path, command
 
 def test_the_line_that_installs_an_extra_is_for_this_interpreter() -> None:
     with pytest.raises(MissingExtra) as caught:
-        require("no_such_module", extra="train")
+        require_extra("no_such_module", extra="train")
     assert f"{shlex.quote(sys.executable)} -m pip install 'masquerade[train]'" in str(caught.value)
 
 

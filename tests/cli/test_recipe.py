@@ -35,7 +35,7 @@ def test_what_never_was_one_is_refused(command: Any) -> None:
 
 
 def test_the_tools_that_are_named_are_there() -> None:
-    from masquerade.cli.recipe import _TOOLS
+    from masquerade.cli.recipe import _TOOL_NAMES
 
-    for file in _TOOLS.values():
+    for file in _TOOL_NAMES.values():
         assert (REPO / "tools" / f"{file}.py").is_file()

@@ -12,16 +12,16 @@ import pytest
 from conftest import python
 from experiments import engine
 from masquerade import catalog
-from masquerade.collection import About, Collection, Medium, cite
+from masquerade.collection import Collection, DataSource, Medium, format_citation
 from masquerade.errors import BadInput, MissingExtra
 
-NAMES = catalog.names("datasets")
+NAMES = catalog.list_entries("datasets")
 each_entry = pytest.mark.parametrize("name", NAMES)
 
 
 def example(name: str) -> Collection[Any]:
     try:
-        found: Collection[Any] = catalog.example("datasets", name)
+        found: Collection[Any] = catalog.make_example("datasets", name)
     except MissingExtra as missing:
         pytest.skip(str(missing))
     return found
@@ -38,7 +38,7 @@ def test_a_data_set_is_a_frozen_dataclass_on_collection(name: str) -> None:
     first = dataclasses.fields(entry)[0].name
     with pytest.raises(dataclasses.FrozenInstanceError):
         setattr(entry, first, None)
-    assert catalog.name_of(entry) == name
+    assert catalog.find_entry_name(entry) == name
     assert entry == dataclasses.replace(entry)
 
 
@@ -46,12 +46,12 @@ def test_a_data_set_is_a_frozen_dataclass_on_collection(name: str) -> None:
 def test_a_data_set_says_what_it_is_and_where_it_comes_from(name: str) -> None:
     entry = example(name)
     about = entry.ABOUT
-    assert isinstance(about, About) and isinstance(about.kind, Medium)
+    assert isinstance(about, DataSource) and isinstance(about.kind, Medium)
     assert about.title and about.licence
     assert not about.home or about.home.startswith(("https://", "http://"))
     assert bool(about.home) <= bool(about.citation), "what is published is cited"
     if about.citation:
-        assert cite(about.citation)
+        assert format_citation(about.citation)
         module = Path(catalog.__file__).parent / "data" / f"{name}.py"
         assert f"[{about.citation}" in module.read_text(), "the docstring cites it"
     said = type(entry).__doc__ or ""
@@ -102,7 +102,7 @@ def test_a_root_that_is_not_there_is_named(name: str, tmp_path: Path) -> None:
         with pytest.raises(BadInput, match="no root"):
             call()
     try:
-        assert not all(count.is_right for count in gone.check())
+        assert not all(count.is_complete for count in gone.check())
     except BadInput as told:
         assert "no root" in str(told)
 
@@ -116,7 +116,7 @@ def test_a_data_set_shares_no_flag_with_whatever_learns_from_it(name: str) -> No
     verb = importlib.import_module("masquerade.cli.train").COMMAND
     learners = [
         verb,
-        *(catalog.example("training", method) for method in catalog.names("training")),
+        *(catalog.make_example("training", method) for method in catalog.list_entries("training")),
     ]
     settings = [engine.load_experiment(each).settings for each in engine.list_experiments()]
     learners += [each for each in settings if getattr(each, "DATA", "")]
@@ -131,39 +131,39 @@ def test_a_data_set_has_the_parts_that_it_lists_and_no_others(name: str) -> None
     if name in ("folder", "manifest"):
         pytest.skip("it has to look")
     for part in entry.parts:
-        found = entry.part(part)
-        assert type(found) is type(entry) and found.part_name == found.chosen_part == part
+        found = entry.select_part(part)
+        assert type(found) is type(entry) and found.part_name == found.explicit_part == part
     with pytest.raises(BadInput, match=", ".join(entry.parts) or "which has no parts"):
-        entry.part("nonsense")
+        entry.select_part("nonsense")
 
 
 @each_entry
 def test_a_data_set_gives_the_kinds_that_it_lists_and_no_others(name: str) -> None:
     entry = example(name)
-    assert entry.of_kind(entry.kind) is entry
+    assert entry.select_kind(entry.kind) is entry
     for kind in Medium:
         if kind in entry.kinds:
-            assert entry.of_kind(kind).kind == kind
+            assert entry.select_kind(kind).kind == kind
         else:
             with pytest.raises(BadInput, match=f"a data set of {kind}, got "):
-                entry.of_kind(kind)
+                entry.select_kind(kind)
 
 
 def test_people_are_chosen_where_they_have_names() -> None:
     watch = example("watch")
-    assert watch.chosen_subjects == ()
-    assert watch.of_subjects(["3", "4"]).chosen_subjects == ("3", "4")
+    assert watch.explicit_subjects == ()
+    assert watch.select_subjects(["3", "4"]).explicit_subjects == ("3", "4")
     with pytest.raises(BadInput, match="whose people have names, got UCF101"):
-        example("ucf101").of_subjects(["g01"])
+        example("ucf101").select_subjects(["g01"])
 
 
 @pytest.mark.parametrize("name", ["ucf101", "hmdb51", "ntu_rgbd", "toyota_smarthome", "stage"])
 def test_the_usual_part_is_taken_for_a_choice_only_if_it_was_chosen(name: str) -> None:
     entry = example(name)
-    chosen = entry.part(entry.part_name)
-    assert entry.chosen_part is None and len({entry.part_name, chosen.part_name}) == 1
-    assert entry.unless_chosen("test").part_name == "test"
-    assert chosen.unless_chosen("test") is chosen
+    chosen = entry.select_part(entry.part_name)
+    assert entry.explicit_part is None and len({entry.part_name, chosen.part_name}) == 1
+    assert entry.select_default_part("test").part_name == "test"
+    assert chosen.select_default_part("test") is chosen
 
 
 def test_a_flag_with_two_meanings_is_refused(command: Any, tmp_path: Path) -> None:

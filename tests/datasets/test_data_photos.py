@@ -14,7 +14,7 @@ import scipy.io
 
 from masquerade.datasets.coco_pose import CocoKeypoints, HumanArt
 from masquerade.datasets.mpii import Mpii
-from masquerade.datasets.vispr import ATTRIBUTES, SEVEN, Vispr
+from masquerade.datasets.vispr import ATTRIBUTES, SEVEN_ATTRIBUTES, Vispr
 from masquerade.errors import BadInput
 from video_files import with_exif
 
@@ -164,7 +164,7 @@ def test_human_art_reads_paths_with_and_without_its_own_folder(human_art: Path) 
     assert data[0].image.shape == (24, 32, 3) and data[1].image.shape == (24, 20, 3)
     assert data[2].attributes["category"] == "digital art"
     listed, scenarios, people, files = data.check()
-    assert (listed.found, people.found, files.found) == (2, 3, 2) and files.is_right
+    assert (listed.found, people.found, files.found) == (2, 3, 2) and files.is_complete
     assert (scenarios.found, scenarios.published) == (2, 20)
 
 
@@ -204,7 +204,7 @@ def test_vispr_gives_its_attributes_as_0_and_1(tmp_path: Path, labels: str, pict
     assert tuple(photo.attributes) == ATTRIBUTES and len(set(ATTRIBUTES)) == 68
     assert [name for name, value in photo.attributes.items() if value] == ["a4_gender", "a17_color"]
     seven = Vispr(root=tmp_path, split="val", subset="seven")
-    assert tuple(seven[0].attributes) == SEVEN and sum(seven[0].attributes.values()) == 0  # type: ignore[arg-type]
+    assert tuple(seven[0].attributes) == SEVEN_ATTRIBUTES and sum(seven[0].attributes.values()) == 0  # type: ignore[arg-type]
     assert sum(seven[1].attributes.values()) == 2  # type: ignore[arg-type]
     assert [count.found for count in data.check()] == [2, 2]
 

@@ -100,7 +100,7 @@ def test_wisdm_on_the_grid_brings_100_hz_to_20_hz(wisdm: Path) -> None:
 
 def test_wisdm_counts_people_and_rows_and_lists_missing_files(wisdm: Path) -> None:
     people, rows = Wisdm(root=wisdm, worn="watch").check()
-    assert (people.found, people.published) == (2, 51) and not people.is_right
+    assert (people.found, people.published) == (2, 51) and not people.is_complete
     assert "raw/watch/accel/data_1602_accel_watch.txt" in people.missing
     assert (rows.found, rows.published) == (12, 3_777_046) and "15,630,426" in rows.source
     (wisdm / "activity_key.txt").unlink()
@@ -273,7 +273,7 @@ def test_pamap2_refuses_wrong_options_and_empty_files(tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def watch_file() -> Path:
     try:
-        return downloads.fetch("watch_dataset")
+        return downloads.fetch_asset("watch_dataset")
     except (OSError, BadInput) as error:
         pytest.skip(f"the package index is out of reach: {error}")
 
@@ -282,7 +282,7 @@ def test_the_watch_data_are_what_numpy_reads(watch_file: Path) -> None:
     data = Watch(root=watch_file)
     with np.errstate(all="raise"):
         truth = np.load(watch_file, allow_pickle=True).item()  # its SHA-256 is known
-    assert len(data) == 140 and all(count.is_right for count in data.check())
+    assert len(data) == 140 and all(count.is_complete for count in data.check())
     for place, signal in enumerate(data):
         assert np.array_equal(signal.values, truth["X"][place].astype(np.float32))
         assert signal.subject == str(truth["subject"][place]) and signal.rate_hz == 50.0

@@ -139,10 +139,10 @@ def activities(collection: Collection[Video]) -> list[str | None]:
 def test_one_decoding_gives_the_frames_and_the_rate_of_the_probe(name: str, tmp_path: Path) -> None:
     kind = maker.KINDS[name]
     path = maker.make(tmp_path / name, maker.moving(20, 48, 64), kind)
-    frames, rate_hz = read.whole(path)
-    assert np.array_equal(frames, np.stack(list(read.frames(path))))
+    frames, rate_hz = read.read_whole(path)
+    assert np.array_equal(frames, np.stack(list(read.read_frames(path))))
     assert rate_hz == probe.probe(path).rate_hz == collections.read_video(path).rate_hz
-    piece, same = read.timed_segment(path, 9, 14)
+    piece, same = read.read_timed_segment(path, 9, 14)
     assert np.array_equal(piece, frames[9:14]) and same == rate_hz
 
 
@@ -152,7 +152,7 @@ def test_an_uneven_rate_is_the_same_by_packets_and_by_decoding(tmp_path: Path) -
         kind = replace(maker.KINDS[name], pts=times)
         path = maker.make(tmp_path / name, maker.moving(8, 32, 48), kind)
         want = probe.probe(path).rate_hz
-        assert read.whole(path)[1] == read.timed_segment(path, 1, 3)[1] == want
+        assert read.read_whole(path)[1] == read.read_timed_segment(path, 1, 3)[1] == want
         assert want == 14 or name == "mpeg4.avi", "seven steps in half a second"
 
 
@@ -236,7 +236,7 @@ def test_pa_hmdb51_gives_one_number_a_frame(tmp_path: Path) -> None:
     assert wave.attributes["quality"] == "good" and wave.view == "front"
     assert test[0].attributes["gender"] == (1,), "more labels than frames are cut"
     assert "face" not in train[0].attributes
-    piece = test.segment(1, 1, 3)
+    piece = test.read_segment(1, 1, 3)
     assert piece.attributes["face"] == (1, 2) and piece.attributes["quality"] == "good"
 
 
@@ -282,7 +282,7 @@ def test_ntu_rgbd_gives_the_joints_of_the_first_body(tmp_path: Path) -> None:
     lost = np.isnan(film.joints_3d).all(axis=(1, 2))
     assert lost.tolist() == [False, False, True, False, False, True]
     assert np.isnan(film.joints[0, 24, 0]) and not np.isnan(film.joints_3d[0, 24]).any()
-    piece = every.segment(0, 3, 5)
+    piece = every.read_segment(0, 3, 5)
     assert piece.joints is not None and np.array_equal(piece.joints, film.joints[3:5], True)
     assert every[1].joints is None and every[1].joints_3d is None
 
@@ -370,10 +370,10 @@ def some(request: pytest.FixtureRequest, tmp_path: Path) -> VideoFiles:
 
 
 def test_a_recording_is_read_only_when_it_is_asked_for(some: VideoFiles) -> None:
-    some.path(len(some) - 1).write_bytes(b"broken")
+    some.find_path(len(some) - 1).write_bytes(b"broken")
     assert len(some) > 1 and some.labels and some.check() and some.activities
     assert isinstance(some[0], Video)
-    with pytest.raises(ValueError, match=some.path(len(some) - 1).name.replace("(", r"\(")):
+    with pytest.raises(ValueError, match=some.find_path(len(some) - 1).name.replace("(", r"\(")):
         _ = some[-1]
 
 
@@ -384,15 +384,15 @@ def test_an_index_counts_from_both_ends(some: VideoFiles) -> None:
         with pytest.raises(IndexError, match=f"below {len(some)}, got {index}"):
             _ = some[index]
         with pytest.raises(IndexError, match="Expected an index"):
-            some.segment(index, 0, 1)
+            some.read_segment(index, 0, 1)
 
 
 def test_a_segment_is_a_stretch_of_the_recording(some: VideoFiles) -> None:
     last = some[-1]
-    piece = some.segment(-1, 2, 5)
+    piece = some.read_segment(-1, 2, 5)
     assert np.array_equal(piece.frames, last.frames[2:5])
     assert (piece.rate_hz, piece.activity, piece.subject) == (25, last.activity, last.subject)
     with pytest.raises(ValueError, match="Expected 9 frames"):
-        some.segment(-1, 2, 9)
+        some.read_segment(-1, 2, 9)
     with pytest.raises(ValueError, match="Expected 0 <= start < stop"):
-        some.segment(-1, 2, 2)
+        some.read_segment(-1, 2, 2)

@@ -111,12 +111,12 @@ def test_a_root_must_be_a_path() -> None:
 
 def test_a_video_that_is_listed_and_missing_is_named_when_it_is_read(tmp_path: Path) -> None:
     found = UCF101(root=ucf(tmp_path))
-    found.path(1).unlink()
+    found.find_path(1).unlink()
     assert len(found) == 2
     with pytest.raises(BadInput, match=r"v_HandStandPushups_g02_c02\.avi, got nothing"):
         _ = found[1]
     with pytest.raises(BadInput, match=r"v_HandStandPushups_g02_c02\.avi, got nothing"):
-        found.segment(1, 0, 2)
+        found.read_segment(1, 0, 2)
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,9 @@ from masquerade.collection import Medium
 from masquerade.datasets.folder import Folder
 from masquerade.datasets.manifest import Manifest
 from masquerade.datasets.manifest_table import ManifestRow, as_csv
-from masquerade.errors import BadInput, message
+from masquerade.errors import BadInput, format_error
 from masquerade.joints import MPII
-from masquerade.publish.collections import public_part_of, signals_of
+from masquerade.publish.collections import describe_public_part, select_signals
 from masquerade.publish.masks import with_masks
 from masquerade.recordings import Photo, Signal, Video
 from masquerade.training.units import private_item
@@ -51,15 +51,15 @@ def test_a_table_of_videos_says_who_does_what_and_where(ward: Path) -> None:
     data = table(ward, ROWS)
     assert (data.kind, data.activities) == (Medium.VIDEOS, ("fall", "walk"))
     assert data.parts == ("all", "train", "test")
-    assert [known.subject for known in data.part("train").labels] == ["anna", "cleo"]
+    assert [known.subject for known in data.select_part("train").labels] == ["anna", "cleo"]
     first = data[0]
     assert isinstance(first, Video)
     assert first.frames.shape == FILM.shape
     assert (first.subject, first.activity, first.place, first.view) == (
         *("anna", "walk", "ward 3", "left"),
     )
-    assert [known.subject for known in data.of_subjects(["ben"]).labels] == ["ben"]
-    assert public_part_of(data.part("test")) == {
+    assert [known.subject for known in data.select_subjects(["ben"]).labels] == ["ben"]
+    assert describe_public_part(data.select_part("test")) == {
         **{"data": "manifest", "kind": "videos", "split": "test", "joint_list": "coco"},
     }
 
@@ -144,7 +144,7 @@ def test_columns_of_signals_are_named_once_and_found_by_name(worn: Any) -> None:
 
 
 def test_signals_of_a_table_come_in_three_parts_by_the_names_of_people(worn: Any) -> None:
-    parts = signals_of(worn(), public="ben", test="cleo")
+    parts = select_signals(worn(), public="ben", test="cleo")
     assert {name: [known.subject for known in part.labels] for name, part in parts.items()} == {
         **{"train": ["anna"], "public": ["ben"], "test": ["cleo"]},
     }
@@ -154,7 +154,7 @@ def test_signals_of_nobody_cannot_be_parted_by_people(worn: Any, tmp_path: Path)
     data = worn()
     (tmp_path / "worn.csv").write_text("path,activity\na.csv,walk\nb.csv,sit\n")
     with pytest.raises(BadInput, match=r"got nobody for a\.csv; .* column subject"):
-        signals_of(data, public="None")
+        select_signals(data, public="None")
 
 
 def test_signals_without_a_rate_or_with_a_lost_column_are_refused(worn: Any) -> None:
@@ -172,12 +172,12 @@ def test_a_column_that_was_not_asked_for_may_hold_anything(worn: Any, tmp_path: 
     ]
     (tmp_path / "b.csv").write_bytes("\n".join(noted).encode("latin-1"))
     assert np.array_equal(data[1].values, data[0].values) and all(
-        each.is_right for each in data.check()
+        each.is_complete for each in data.check()
     )
     (tmp_path / "a.csv").write_bytes((tmp_path / "b.csv").read_bytes())
     with pytest.raises(BadInput, match=r"line 2, column 4 \(note\)") as stop:
         worn()[0]
-    assert "--columns" in message(stop.value) and "--heading" not in message(stop.value)
+    assert "--columns" in format_error(stop.value) and "--heading" not in format_error(stop.value)
 
 
 def test_check_names_the_files_without_a_column_that_was_asked_for(
@@ -252,9 +252,9 @@ def test_an_end_beyond_the_film_is_refused_when_it_is_read(ward: Path) -> None:
 
 def test_a_split_or_a_person_that_the_table_does_not_have_is_refused(ward: Path) -> None:
     with pytest.raises(BadInput, match="val"):
-        table(ward, ROWS).part("val")
+        table(ward, ROWS).select_part("val")
     with pytest.raises(BadInput, match="did you mean anna"):
-        _ = table(ward, ROWS).of_subjects(["ana"]).labels
+        _ = table(ward, ROWS).select_subjects(["ana"]).labels
 
 
 def test_check_counts_what_is_there_and_lists_what_is_not(ward: Path, command: Any) -> None:
@@ -292,7 +292,7 @@ def test_rows_are_written_as_they_are_read(tmp_path: Path) -> None:
     ]
     rows = [rows[0], ManifestRow(line=3, path="c.npy", subject="b")]
     (tmp_path / "t.csv").write_text(as_csv(rows))
-    assert Manifest(table=tmp_path / "t.csv")._table.rows == tuple(rows)
+    assert Manifest(table=tmp_path / "t.csv")._manifest_table.rows == tuple(rows)
 
 
 def test_photos_with_joints_say_which_list_they_follow(tmp_path: Path) -> None:

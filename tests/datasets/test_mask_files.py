@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import video_files as maker
-from masquerade.datasets.mask_files import Form, MaskFiles, Side
+from masquerade.datasets.mask_files import MaskFiles, MaskForm, Side
 from masquerade.errors import BadInput
 
 T, H, W = 4, 30, 44
@@ -72,12 +72,12 @@ def film(folder: Path, masks: np.ndarray = TRUE, kind: str = "ffv1.mkv") -> Path
 
 
 def found(folder: Path, private: Side = "person", shape: tuple[int, ...] = SHAPE) -> np.ndarray:
-    return MaskFiles(folder=folder, private=private).read(NAME, shape).person
+    return MaskFiles(folder=folder, private=private).read_mask(NAME, shape).person
 
 
 def refused(folder: Path, match: str, name: str = NAME) -> None:
     with pytest.raises(BadInput, match=match) as caught:
-        MaskFiles(folder=folder, private="person").read(name, SHAPE)
+        MaskFiles(folder=folder, private="person").read_mask(name, SHAPE)
     assert caught.value.is_public, "what is wrong with a mask may be said"
 
 
@@ -123,8 +123,8 @@ def test_of_an_avatar_only_what_is_surely_drawn_is_public(tmp_path: Path) -> Non
     eroded[:, 6] = False
     grown[:, 5] = True
     npz(tmp_path, ".masks.npz", r=TRUE, q=grown, eroded_r=np.packbits(eroded, axis=2))
-    files = MaskFiles(folder=tmp_path, private="background").read(NAME, SHAPE)
-    assert files.form is Form.AVATAR and np.array_equal(files.person, eroded)
+    files = MaskFiles(folder=tmp_path, private="background").read_mask(NAME, SHAPE)
+    assert files.form is MaskForm.AVATAR and np.array_equal(files.person, eroded)
     assert np.array_equal(found(tmp_path, "person"), grown), "all that was blended is private"
     npz(tmp_path, ".masks.npz", r=TRUE)
     refused(tmp_path, "one of person and q .* got r; save")
@@ -145,9 +145,9 @@ def test_doubt_falls_on_the_private_side(tmp_path: Path) -> None:
     values[2], values[4], values[6] = 40, 100, 255
     for number in range(T):
         picture(tmp_path / "a" / f"{number}.png", values)
-    files = MaskFiles(folder=tmp_path, private="person").read("a.avi", SHAPE).person[0]
+    files = MaskFiles(folder=tmp_path, private="person").read_mask("a.avi", SHAPE).person[0]
     assert np.flatnonzero(files.any(axis=1)).tolist() == [2, 4, 6]
-    sure = MaskFiles(folder=tmp_path, private="background").read("a.avi", SHAPE).person[0]
+    sure = MaskFiles(folder=tmp_path, private="background").read_mask("a.avi", SHAPE).person[0]
     assert np.flatnonzero(sure.any(axis=1)).tolist() == [6]
 
 
@@ -238,10 +238,12 @@ def test_a_missing_mask_is_named_and_two_are_refused(tmp_path: Path) -> None:
 def test_letter_case_is_ignored_only_where_nothing_has_the_very_name(tmp_path: Path) -> None:
     npz(tmp_path, person=TRUE)
     files = MaskFiles(folder=tmp_path, private="person")
-    assert files.path(NAME.replace("v_Archery", "v_archery")).name == "v_Archery_g01_c01.npz"
+    assert (
+        files.find_mask_path(NAME.replace("v_Archery", "v_archery")).name == "v_Archery_g01_c01.npz"
+    )
     np.savez(tmp_path / "Archery" / "v_archery_g01_c01.npz", person=TRUE)
     fresh = MaskFiles(folder=tmp_path, private="person")
-    assert fresh.path(NAME).name == "v_Archery_g01_c01.npz"
+    assert fresh.find_mask_path(NAME).name == "v_Archery_g01_c01.npz"
 
 
 def test_pictures_must_be_numbered_without_a_gap_and_alone(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from masquerade import catalog
-from masquerade.demo.steps import SYSTEMS
+from masquerade.demo.steps import SYSTEM_HEADING
 from masquerade.io.video import read
 from masquerade.report import page, plots
 
@@ -81,7 +81,7 @@ def test_the_readmes_quick_commands_run_in_order_as_they_stand(
 
 def test_the_readmes_table_is_the_demos() -> None:
     text = (REPO / "README.md").read_text()
-    rows = text[text.index("| " + " | ".join(SYSTEMS) + " |") :].splitlines()[2:8]
+    rows = text[text.index("| " + " | ".join(SYSTEM_HEADING) + " |") :].splitlines()[2:8]
     assert [row.split(":")[0] for row in rows] == [
         *("| Video-DPRP's task", "| PPEDCRF", "| Avatars", "| MaskDP", "| Private pose"),
         "| TEMPDIFF",
@@ -121,7 +121,7 @@ def few_people(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(video_model, "WORLD", replace(video_model.WORLD, subjects=12, videos=72))
     common = video_model.COMMON | {"epochs": 3.0, "warmup": 0.5, "batch": 8}
     monkeypatch.setattr(video_model, "COMMON", common)
-    monkeypatch.setattr(video_model, "SHADOWS", 6)
+    monkeypatch.setattr(video_model, "NUM_SHADOWS", 6)
     few_places = replace(films.PLACES_KNOWN, subjects=24, videos=144)
     few_avatars = replace(films.PEOPLE_KNOWN, subjects=12, videos=36, frames=4)
     monkeypatch.setattr(films, "KNOWN", replace(films.KNOWN, subjects=12, videos=72))
@@ -134,8 +134,8 @@ def few_people(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pose, "WORLD", replace(pose.WORLD, subjects=12, photos=72))
     few_photos: dict[str, Any] = {"epochs": 2.0, "batch": 8}
     own = {"public_batch": 8, "public_records": 8, "directions": 8}
-    monkeypatch.setattr(pose, "OPEN", replace(pose.OPEN, **few_photos))
-    monkeypatch.setattr(pose, "PRIVATE", replace(pose.PRIVATE, **few_photos, **own))
+    monkeypatch.setattr(pose, "OPEN_METHOD", replace(pose.OPEN_METHOD, **few_photos))
+    monkeypatch.setattr(pose, "PRIVATE_METHOD", replace(pose.PRIVATE_METHOD, **few_photos, **own))
     once = [(claims, f"make_{name}_chapter") for name in ("paper", "audit", "noise")]
     once += [(films, "make_avatar_chapter")]
     for module, name in [*once, *((each, "make_chapter") for each in (pose, video_model, sensors))]:
@@ -171,7 +171,7 @@ def test_the_demo_tells_the_whole_story(command: Any, tmp_path: Path, few_people
     inside = [source for source in checker.fetched if source.startswith("data:video/mp4;base64,")]
     assert checker.open == []
     assert all(source.startswith(("data:", "#")) for source in checker.fetched), "no network"
-    has_avatars = "avatar" in catalog.names("mechanisms")
+    has_avatars = "avatar" in catalog.list_entries("mechanisms")
     assert (
         len(inside) == 10 + 2 * has_avatars and "CLAIMED, NOT VALID" in text and "heuristic" in text
     )
@@ -182,7 +182,7 @@ def test_the_demo_tells_the_whole_story(command: Any, tmp_path: Path, few_people
     assert "PRIVATE" in text and "<script src" not in text
     assert command("receipt", "check", tmp_path / "steps.csv").code == 0
     assert command("receipt", "check", tmp_path / "pose-private.safetensors").code == 0
-    strip = read.segment(tmp_path / "strip.png", 0, 1)[0]
+    strip = read.read_segment(tmp_path / "strip.png", 0, 1)[0]
     assert strip.shape[1] == (3 + has_avatars) * 324 - 4, "each way beside the others"
     assert "was refused" in done.out and "was killed" in done.out and "REFUTED" in done.out
     verified = command(
@@ -222,25 +222,25 @@ def _check_training(data: dict[str, Any], text: str) -> None:
 
 
 def test_a_page_is_private_as_soon_as_one_section_shows_originals() -> None:
-    plain = page.Section(title="a", body=page.paragraphs(["<b>&"]))
-    shown = page.page("t", [plain])
+    plain = page.Section(title="a", body=page.format_paragraphs(["<b>&"]))
+    shown = page.render_page("t", [plain])
     assert "PUBLIC" in shown and "&lt;b&gt;&amp;" in shown
-    mixed = page.page("t", [plain, page.Section(title="o", body="", has_originals=True)])
+    mixed = page.render_page("t", [plain, page.Section(title="o", body="", has_originals=True)])
     assert "PRIVATE" in mixed and "PUBLIC" not in mixed
 
 
 @pytest.mark.parametrize("is_log", [True, False])
 def test_plots_stay_inside_their_frame(is_log: bool) -> None:
     x = np.array([0.0, 0.5, 3.0, 40.0])
-    axes = plots.Axes(title="a < b", x_label="x", y_label="y", is_log=is_log)
+    axes = plots.PlotAxes(title="a < b", x_label="x", y_label="y", is_log=is_log)
     drawn = plots.draw_lines(
-        [plots.Line(name="one", x=x, y=x**2), plots.Line(name="two", x=x, y=x)], axes
+        [plots.PlotLine(name="one", x=x, y=x**2), plots.PlotLine(name="two", x=x, y=x)], axes
     )
     points = re.findall(r"([\d.]+),([\d.]+)", " ".join(re.findall(r'points="([^"]*)"', drawn)))
     assert len(points) == (6 if is_log else 8)
     assert all(64 <= float(a) <= 504 and 34 <= float(b) <= 332 for a, b in points)
     assert "a &lt; b" in drawn
-    flat = plots.draw_lines([plots.Line(name="flat", x=x, y=np.ones(4))], axes)
+    flat = plots.draw_lines([plots.PlotLine(name="flat", x=x, y=np.ones(4))], axes)
     assert "polyline" in flat
 
 

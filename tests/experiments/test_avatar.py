@@ -57,7 +57,7 @@ def blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(avatar_films, "make_film", fake_avatars.made)
     of = avatar_films.AvatarFilms.of
     monkeypatch.setattr(avatar_films.AvatarFilms, "of", lambda stage: of(stage, folder=tmp_path))
-    public = of(STAGE.part("public"), folder=tmp_path / "public")
+    public = of(STAGE.select_part("public"), folder=tmp_path / "public")
     public.path(0).parent.mkdir(parents=True)
     for number in range(len(public)):
         public.path(number).write_bytes(fake_avatars.made(public.stage, number).to_bytes())
@@ -131,7 +131,7 @@ def test_every_row_stands_on_the_page_and_the_refined_one_says_why_not() -> None
 def test_a_stopped_run_goes_on_where_it_was(blocks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = AvatarSettings(out=blocks / "out", page=blocks / "page.md", epochs=1.0, seeds=2, jobs=1)
     learned: list[int] = []
-    real = videos.loop.run
+    real = videos.loop.run_training
 
     def watched(*rest: Any, **options: Any) -> None:
         if len(learned) == 5:
@@ -140,7 +140,7 @@ def test_a_stopped_run_goes_on_where_it_was(blocks: Path, monkeypatch: pytest.Mo
         learned.append(1)
         real(*rest, **options)
 
-    monkeypatch.setattr(videos.loop, "run", watched)
+    monkeypatch.setattr(videos.loop, "run_training", watched)
     with pytest.raises(KeyboardInterrupt):
         EXPERIMENT.run(plan, STAGE)
     kept = Journal.open(plan, STAGE).held

@@ -21,7 +21,7 @@ from masquerade.datasets.stage import Stage
 from masquerade.errors import BadInput
 from masquerade.io import downloads
 from masquerade.noise import Noise
-from masquerade.training.views import FILL, Private, hidden_of, public_view
+from masquerade.training.views import FILL_LEVEL, PrivateSide, find_hidden_pixels, public_view
 
 pytest.importorskip("cv2")
 pytest.importorskip("ai_edge_litert")
@@ -61,7 +61,7 @@ def test_what_changed_outside_of_the_masks_is_not_kept() -> None:
 
 
 def test_a_film_that_is_missing_or_broken_is_named(films: AvatarFilms) -> None:
-    part = films.part("train")
+    part = films.select_part("train")
     with pytest.raises(BadInput, match="make it first"):
         part[0]
     part.path(0).parent.mkdir(parents=True)
@@ -100,7 +100,7 @@ def test_a_stopped_run_goes_on_with_the_films_that_are_missing(
 
 def test_other_films_lie_elsewhere_and_the_same_in_the_same_place(tmp_path: Path) -> None:
     first = AvatarFilms.of(TINY, folder=tmp_path).folder
-    assert AvatarFilms.of(TINY.part("test"), folder=tmp_path).folder == first
+    assert AvatarFilms.of(TINY.select_part("test"), folder=tmp_path).folder == first
     for other in ({"seed": 1}, {"height": 72}, {"frames": 17}, {"videos": 24}):
         assert AvatarFilms.of(replace(TINY, **other), folder=tmp_path).folder != first  # type: ignore[arg-type]
 
@@ -110,17 +110,17 @@ def test_eroded_r_is_what_mask_dp_takes_as_public_to_the_bit(films: AvatarFilms)
     for part in films.used:
         for number in range(len(part)):
             video, film = part.as_shown("avatars")[number], part.film(number)
-            assert np.array_equal(hidden_of(video, Private.BACKGROUND), ~film.eroded_r)
-            seen = public_view(video, Private.BACKGROUND)
+            assert np.array_equal(find_hidden_pixels(video, PrivateSide.BACKGROUND), ~film.eroded_r)
+            seen = public_view(video, PrivateSide.BACKGROUND)
             assert np.array_equal(seen[film.eroded_r], film.avatars[film.eroded_r])
-            assert (seen[~film.eroded_r] == FILL).all()
+            assert (seen[~film.eroded_r] == FILL_LEVEL).all()
             assert np.array_equal(seen, part.as_shown("isolated")[number].frames)
             assert video.activity == part.labels[number].activity
 
 
 def test_each_way_shows_its_own_frames(films: AvatarFilms) -> None:
     films.make(jobs=1)
-    part = films.part("test")
+    part = films.select_part("test")
     film = part.film(0)
     assert np.array_equal(part[0].frames, film.frames)
     assert np.array_equal(np.asarray(part[0].person_mask), film.people)
@@ -145,7 +145,7 @@ def test_a_summary_counts_what_is_left_of_people(films: AvatarFilms) -> None:
 def world(world_cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
     for name in NETWORKS:
         try:
-            held = downloads.fetch(name)
+            held = downloads.fetch_asset(name)
         except (OSError, BadInput) as error:
             pytest.skip(f"{name} cannot be had: {error}")
         link = world_cache / held.relative_to(downloads.cache_folder())
@@ -167,13 +167,13 @@ def test_a_film_of_stage_is_released_as_the_command_releases_it(
     assert same(avatar_films.make_film(world, 0), film), "a film comes again"
     number = int(world.labels[0].name.rpartition("/")[2])
     noise = Noise(seed=number)
-    study = Avatar().studied(iter(film.frames), film.frames.shape, rate_hz=10.0, noise=noise)
+    study = Avatar().first_pass(iter(film.frames), film.frames.shape, rate_hz=10.0, noise=noise)
     with closing(study):
         out = np.stack(list(study.stream(iter(film.frames), film.frames.shape, noise)))
         along = io.BytesIO()
-        study.write_along(".masks.npz", along)
+        study.write_sidecar(".masks.npz", along)
     assert np.array_equal(out, film.avatars)
     (tmp_path / "one.masks.npz").write_bytes(along.getvalue())
     files = MaskFiles(folder=tmp_path, private="background")
-    assert np.array_equal(files.read("one.mp4", out.shape).person, film.eroded_r)
+    assert np.array_equal(files.read_mask("one.mp4", out.shape).person, film.eroded_r)
     assert film.to_bytes() and film.visible < 0.05 * film.people.sum()

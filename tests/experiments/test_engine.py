@@ -45,10 +45,10 @@ def with_paths(options: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", TABLES)
-@pytest.mark.parametrize("data", catalog.names("datasets"))
+@pytest.mark.parametrize("data", catalog.list_entries("datasets"))
 def test_no_command_names_a_path_of_the_users(name: str, data: str) -> None:
     plan = with_paths(load_experiment(name).settings())
-    given = with_paths(catalog.example("datasets", data))
+    given = with_paths(catalog.make_example("datasets", data))
     said = write_command(plan, given)
     assert "somebody" not in said and "/" not in said
     assert said.startswith(f"python -m experiments {name}") and ("PATH" in said or data == "stage")

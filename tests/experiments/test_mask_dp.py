@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from conftest import python
-from masquerade.collection import About, Collection, Count, Labels, Medium
+from masquerade.collection import Collection, CountLine, DataSource, Labels, Medium
 from masquerade.datasets.stage import Stage
 from masquerade.errors import BadInput
 from masquerade.recordings import Video
@@ -22,7 +22,7 @@ from masquerade.training import method
 from masquerade.training import plan as published
 from masquerade.training.plan import TrainingPlan
 from masquerade.training.rows import Rows
-from masquerade.training.views import FILL
+from masquerade.training.views import FILL_LEVEL
 
 torch = pytest.importorskip("torch")
 
@@ -43,8 +43,8 @@ def _quietly() -> Iterator[None]:
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(TrainingPlan, "epsilon", cache(TrainingPlan.epsilon))
-        patch.setattr(method, "calibrated", cache(method.calibrated))
+        patch.setattr(TrainingPlan, "compute_epsilon", cache(TrainingPlan.compute_epsilon))
+        patch.setattr(method, "calibrate_plan", cache(method.calibrate_plan))
         patch.setattr(published, "renyi_noise_multiplier", lambda target, **of: 0.9)
         yield
     torch.set_num_threads(before)
@@ -54,7 +54,7 @@ def _quietly() -> Iterator[None]:
 class Noisy(Collection[Video]):
     """Six films of noise to learn from, four to test on."""
 
-    ABOUT: ClassVar[About] = About(
+    ABOUT: ClassVar[DataSource] = DataSource(
         title="Noisy", kind=Medium.VIDEOS, licence="none", home="", citation=""
     )
     split: Literal["train", "test"] | None = None
@@ -64,7 +64,7 @@ class Noisy(Collection[Video]):
     def activities(self) -> tuple[str, ...]:
         return ("walk", "run")
 
-    def check(self) -> tuple[Count, ...]:
+    def check(self) -> tuple[CountLine, ...]:
         return ()
 
     def _find(self) -> list[Labels]:
@@ -249,11 +249,11 @@ def test_each_view_is_the_one_that_is_meant() -> None:
     assert segments.shape == (6, 3, 3, 16, 64, 64)
     assert torch.equal(films.private, segments[:, 1]) and torch.equal(whole.private, films.private)
     assert not torch.equal(segments[:, 0], segments[:, 2]), "20 frames: segments differ"
-    grey = (FILL / 255 - 0.45) / 0.225
+    grey = (FILL_LEVEL / 255 - 0.45) / 0.225
     inside, outside = (slice(10, 40), slice(20, 40)), (slice(46, 60), slice(46, 60))
     assert torch.allclose(whole.public[..., *inside], torch.tensor(grey))
     assert torch.equal(whole.public[..., *outside], films.private[..., *outside])
-    assert many.units == 6 and many.slots[1].tolist() == [3, 4, 5] and many.public is None
+    assert many.num_units == 6 and many.slots[1].tolist() == [3, 4, 5] and many.public is None
     assert many.targets.tolist() == [0] * 3 + [1] * 3 + [0] * 3 + [1] * 3 + [0] * 3 + [1] * 3
 
 
@@ -313,7 +313,7 @@ def test_table_and_json_agree(tmp_path: Path) -> None:
 
 def test_a_stopped_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plan, trained = replace(TINY, out=tmp_path), []
-    real = videos.loop.run
+    real = videos.loop.run_training
 
     def stopped(*given: Any, **options: Any) -> None:
         trained.append("run")
@@ -321,7 +321,7 @@ def test_a_stopped_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
             raise KeyboardInterrupt
         real(*given, **options)
 
-    monkeypatch.setattr(videos.loop, "run", stopped)
+    monkeypatch.setattr(videos.loop, "run_training", stopped)
     with pytest.raises(KeyboardInterrupt):
         EXPERIMENT.run(plan, Noisy())
     kept = Journal.open(plan.settle(Noisy()), Noisy())
@@ -339,13 +339,13 @@ def test_a_stopped_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_from_scratch_trains_the_whole_network(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = MaskDpSettings(seeds=1, batch=3, epochs=1.0, scratch_epochs=0.5, jobs=1).settle()
     trained: list[int] = []
-    real = videos.loop.run
+    real = videos.loop.run_training
 
     def watched(tail: Any, *rest: Any, **options: Any) -> None:
         trained.append(sum(p.numel() for p in tail.parameters() if p.requires_grad))
         real(tail, *rest, **options)
 
-    monkeypatch.setattr(videos.loop, "run", watched)
+    monkeypatch.setattr(videos.loop, "run_training", watched)
     wanted = {"DP from scratch": (5.0,), "public part only": (5.0,)}
     found = mask_dp.measure_columns(Run(settings=plan, data=Noisy()), wanted)
     one = found.cells[0]

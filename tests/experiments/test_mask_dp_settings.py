@@ -75,11 +75,11 @@ PRINTED = {  # [schneider2024, Sec. 5.2 and 13]
     [("ucf101", 300.0, 1e-5), ("ntu_rgbd", 150.0, 1e-6), ("toyota_smarthome", 150.0, 1e-5)],
 )
 def test_the_papers_setting_is_what_is_printed(name: str, epochs: float, delta: float) -> None:
-    plan = MaskDpSettings(setting="paper").settle(catalog.example("datasets", name))
+    plan = MaskDpSettings(setting="paper").settle(catalog.make_example("datasets", name))
     known = {field: getattr(plan, field) for field in PRINTED}
     assert known == PRINTED and (plan.epochs, plan.delta) == (epochs, delta)
     made = plan.build_method(PUBLISHED, 1.0)
-    assert made.carried == 0 and made.warmup == pytest.approx(20 / epochs)
+    assert made.active_momentum == 0 and made.warmup == pytest.approx(20 / epochs)
     assert made.delta == delta and made.epochs == epochs and made.private_side == "tokens"
     assert any("momentum" in said for said in plan.left_open)
     other = replace(MaskDpSettings(setting="paper"), epochs=3.0, delta=1e-4).settle()

@@ -20,8 +20,8 @@ from masquerade.attacks.membership import Membership
 from masquerade.events import GaussianDpEvent
 from masquerade.guarantee import Relation
 from masquerade.publish.attacked import ShadowTraining
-from masquerade.scores import Success
-from masquerade.tradeoff import power
+from masquerade.scores import MeasuredRate
+from masquerade.tradeoff import compute_max_power
 from masquerade.training import votes
 from masquerade.training.rows import Rows
 
@@ -34,9 +34,9 @@ PLAN = MaskDpSettings(quick=True, epochs=2.0, batch=12, mask_batch=12, jobs=1).s
 RIGHT = np.arange(24) % 2
 
 
-def figures(value: float, spread: float = 0.01) -> tuple[Success, ...]:
+def figures(value: float, spread: float = 0.01) -> tuple[MeasuredRate, ...]:
     return tuple(
-        Success(
+        MeasuredRate(
             measure=name,
             value=value,
             low=value - spread,
@@ -76,7 +76,7 @@ def test_a_table_shows_what_is_found_beside_what_epsilon_allows() -> None:
     assert "| 55.0 ± 7.1 |" in text
     assert membership.draw_curves(rows).count("allowed</text>") == 1, "without noise all is allowed"
     assert membership.write_section([]) == []
-    again = membership.read_found([_json.encode(one) for one in rows])
+    again = membership.read_found([_json.encode_noun(one) for one in rows])
     assert again == rows
 
 
@@ -102,7 +102,7 @@ def test_what_is_allowed_is_the_curve_of_the_event_and_never_above_epsilon() -> 
     )
     assert most(0.01) == pytest.approx(0.0339, abs=1e-3)  # one half of a standard deviation apart
     loose = membership.bound_hits(GaussianDpEvent(0.1), epsilon=0.1, delta=1e-5)
-    assert loose(0.01) == power(0.01, epsilon=0.1, delta=1e-5, is_gaussian=False)
+    assert loose(0.01) == compute_max_power(0.01, epsilon=0.1, delta=1e-5, is_gaussian=False)
 
 
 def test_attacks_are_run_near_one_at_the_largest_and_without_noise() -> None:
@@ -135,8 +135,8 @@ def test_whoever_is_no_member_keeps_the_public_view_where_a_method_has_one() -> 
     case = mask_dp.build_case(PLAN, MASK_DP, 1.0, rows(), 2)
     assert isinstance(case.learn, ShadowTraining) and case.allowed is not None
     inside = np.arange(24) < 12
-    learned = case.learn._learned(inside)
-    assert learned.units == 24, "all stay in the run"
+    learned = case.learn._select_rows(inside)
+    assert learned.num_units == 24, "all stay in the run"
     assert (learned.private[~inside] == 0).all() and (learned.private[inside] != 0).any()
     assert (rows().private[~inside] != 0).any(), "the rows themselves are left alone"
     assert 0.01 < case.allowed(0.01) < 0.05
@@ -188,7 +188,7 @@ def test_students_of_votes_are_attacked_by_teacher() -> None:
     published = [one for one in examined.members if one not in shipped]
     assert {one.row for one in published} == {"as published"} and len(published) == 4
     assert {one.protected for one in published} == {"one teacher's data, gamma 0.5"}
-    true = votes.Ballot(aggregator="lnmax", queries=20, scale=2.0).epsilon(1e-5)
+    true = votes.Ballot(aggregator="lnmax", queries=20, scale=2.0).compute_epsilon(1e-5)
     assert {one.epsilon for one in published} == {true}, "not what is claimed"
     assert all(one.allowed and one.bound for one in examined.members if one.epsilon)
     assert all(0 <= share <= 1 for one in examined.members for share in one.top_1)

@@ -33,7 +33,7 @@ from masquerade.collection import Medium
 from masquerade.datasets.stage import Stage
 from masquerade.errors import BadInput
 from masquerade.recordings import Photo
-from masquerade.scores import Success
+from masquerade.scores import MeasuredRate
 from masquerade.training.methods import FeatureProjective
 
 torch = pytest.importorskip("torch")
@@ -185,7 +185,7 @@ def test_the_frontier_has_a_table_and_a_plot() -> None:
     assert write_page(found).plots["pose_coarse"].count("<polyline") == 2
     seen = {"measure": "rank-1", "low": 0.2, "high": 0.95, "count": 28, "of": "people"}
     said = {"": 0.9, "blocks of 8": 0.5, "blocks of 32": 0.3}
-    named = {psi: Success(value=v, chance=1 / 28, **seen) for psi, v in said.items()}
+    named = {psi: MeasuredRate(value=v, chance=1 / 28, **seen) for psi, v in said.items()}
     known = replace(found, named=named)
     assert "blocks of 32 | public features only | - | 60.0 ± 0.2 | 30 (20 to 95)" in (
         write_page(known).text
@@ -237,7 +237,9 @@ def test_photos_that_cannot_be_learned_from_and_measured_are_refused(
 
 def test_a_world_too_small_for_its_parts_is_refused() -> None:
     with pytest.raises(BadInput, match=r"photos in the part train of Stage.*give more photos"):
-        photos.read_albums(Stage(photos=3).of_kind(Medium.PHOTOS), most=None, tested=None, public=1)
+        photos.read_albums(
+            Stage(photos=3).select_kind(Medium.PHOTOS), most=None, tested=None, public=1
+        )
 
 
 def test_people_without_names_are_not_named(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ from experiments.ppedcrf import (
 )
 from experiments.ppedcrf_attackers import Activities, Attackers, Oracle, PlaceCell
 from masquerade._torch import torch
-from masquerade.collection import About, Collection, Count, Labels, Medium
+from masquerade.collection import Collection, CountLine, DataSource, Labels, Medium
 from masquerade.errors import BadInput
 from masquerade.recordings import Video
 from toy_places import make_teacher
@@ -56,13 +56,13 @@ class Eye:
 class Rooms(Collection[Video]):
     """Two films of each of a few places."""
 
-    ABOUT = About(title="Rooms", kind=Medium.VIDEOS, licence="none", home="", citation="")
+    ABOUT = DataSource(title="Rooms", kind=Medium.VIDEOS, licence="none", home="", citation="")
 
     @property
     def activities(self) -> tuple[str, ...]:
         return ("walk",)
 
-    def check(self) -> tuple[Count, ...]:
+    def check(self) -> tuple[CountLine, ...]:
         return ()
 
     def _find(self) -> list[Labels]:

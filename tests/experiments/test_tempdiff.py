@@ -355,10 +355,12 @@ def test_a_tiny_run_writes_its_tables(capsys: pytest.CaptureFixture[str], tmp_pa
 
 def test_a_stopped_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plan, world = TempdiffSettings(out=tmp_path, **TINY).settle(), world_of(PRIVATE)
-    real, learned = teach.School.votes, signals.score_student
+    real, learned = teach.EnsembleRun.collect_votes, signals.score_student
     asked: list[int] = []
     monkeypatch.setattr(signals, "score_dp_sgd", lambda *given, device: 0.5)
-    monkeypatch.setattr(teach.School, "votes", lambda one: asked.append(1) or real(one))
+    monkeypatch.setattr(
+        teach.EnsembleRun, "collect_votes", lambda one: asked.append(1) or real(one)
+    )
 
     def stopped(*given: Any, seed: int, is_alone: bool = False) -> float:
         asked.append(2)

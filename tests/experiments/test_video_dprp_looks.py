@@ -19,14 +19,14 @@ from experiments.video_dprp import VideoDprpSettings
 from experiments.video_dprp_rows import Looks, ResultRow, RowPromise, Spec
 from masquerade.datasets.stage import Stage
 from masquerade.mechanisms.filters import Mosaic
-from masquerade.scores import Attacked, Success
+from masquerade.scores import AttackResult, MeasuredRate
 from video_dprp_rows import find, made_up
 
 DOCS = Path(__file__).parents[2] / "docs"
 
 
-def figure(value: float, measure: str = "cMAP") -> Success:
-    return Success(
+def figure(value: float, measure: str = "cMAP") -> MeasuredRate:
+    return MeasuredRate(
         measure=measure, value=value, low=value - 0.02, high=value + 0.02, count=140, of="people"
     )
 
@@ -34,7 +34,7 @@ def figure(value: float, measure: str = "cMAP") -> Success:
 def told(naive: float, adaptive: float, ceiling: float = 0.7) -> Looks:
     return Looks(
         attacks=tuple(
-            Attacked(
+            AttackResult(
                 attack="attribute_inference",
                 attacker=who,
                 published=(figure(value), figure(value / 2, "F1")),

@@ -116,7 +116,7 @@ def test_a_preset_of_stage_keeps_its_size_and_the_usual_one_has_many_to_test_on(
     usual, large = (size_stage(Stage(preset=name)) for name in ("small", "large"))
     assert isinstance(usual, Stage) and isinstance(large, Stage)
     assert (usual.world.height, usual.world.frames) == (64, 20) and large.world.height == 128
-    assert len(usual.part("test")) >= 1000
+    assert len(usual.select_part("test")) >= 1000
 
 
 def run(*words: Any) -> None:
@@ -166,7 +166,7 @@ def test_the_command_of_the_papers_tables_runs_on_files_in_the_official_layout(
 def test_the_papers_own_network_is_wired(tmp_path: Path) -> None:
     safetensors = pytest.importorskip("safetensors.torch")
     weights = tmp_path / "random.safetensors"
-    safetensors.save_file(mvit_layers.make("mvit_v1_b", classes=400).state_dict(), weights)
+    safetensors.save_file(mvit_layers.make_mvit("mvit_v1_b", classes=400).state_dict(), weights)
     run(
         *("video_dprp", "--setting", "paper", "--data", "ucf101"),
         *("--root", ucf101(tmp_path / "ucf"), "--out", tmp_path / "out", "--most", 1),

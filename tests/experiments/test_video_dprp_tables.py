@@ -23,11 +23,11 @@ from experiments.video_dprp import EXPERIMENT, KeptFilms, VideoDprpSettings, cro
 from experiments.video_dprp_rows import Spec
 from few_films import Few
 from masquerade import catalog
-from masquerade.accounting.compose import epsilon
+from masquerade.accounting.compose import compute_epsilon
 from masquerade.collection import Labels
 from masquerade.errors import BadInput, MissingExtra
 from masquerade.guarantee import Unit, UnitName
-from masquerade.mechanism import Heuristic, Streams
+from masquerade.mechanism import FrameByFrame, Heuristic
 from masquerade.mechanisms.filters import Mosaic
 from masquerade.recordings import Video
 from masquerade.training.plan import TrainingPlan
@@ -59,7 +59,7 @@ class Films(Few):
 def _reckoned_once() -> Iterator[None]:
     """What a plan costs depends on its fields alone."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(TrainingPlan, "epsilon", cache(TrainingPlan.epsilon))
+        patch.setattr(TrainingPlan, "compute_epsilon", cache(TrainingPlan.compute_epsilon))
         yield
 
 
@@ -103,31 +103,33 @@ def test_every_mechanism_that_can_treat_a_video_has_a_row(is_quick: bool) -> Non
     named = {spec.mechanism for spec in rows_of.list_rows(SHAPE, CHOICES, is_quick=is_quick)}
     assert "learned_filter" not in named, "whose network is the user's"
     assert "avatar" not in named, "which has a benchmark of its own"
-    for name in set(catalog.names("mechanisms")) - {"learned_filter", "avatar"}:
-        assert name in named or not isinstance(catalog.example("mechanisms", name), Streams)
+    for name in set(catalog.list_entries("mechanisms")) - {"learned_filter", "avatar"}:
+        assert name in named or not isinstance(
+            catalog.make_example("mechanisms", name), FrameByFrame
+        )
     assert {"video_dprp", "cosine_gaussian", "face_blur"} <= named
 
 
 def test_a_mechanism_that_nobody_named_gets_its_examples_row(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(catalog, "names", lambda room: ("blur", "brand_new"))
+    monkeypatch.setattr(catalog, "list_entries", lambda room: ("blur", "brand_new"))
     found = [
         s for s in rows_of.list_rows(SHAPE, CHOICES, is_quick=True) if s.mechanism == "brand_new"
     ]
     assert len(found) == 1 and found[0].fields is None and found[0].table == 1
     monkeypatch.undo()
-    assert replace(found[0], mechanism="mosaic").build_mechanism() == catalog.example(
+    assert replace(found[0], mechanism="mosaic").build_mechanism() == catalog.make_example(
         "mechanisms", "mosaic"
     )
 
 
 def test_baselines_have_rows_as_soon_as_they_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    known = catalog.names("mechanisms")
+    known = catalog.list_entries("mechanisms")
     more = ("alf", "selective_privacy", "spact")
     for names, wanted in ((known, ()), ((*known, *more), more)):
         own = tuple(name for name in names if name not in more or wanted)
-        monkeypatch.setattr(catalog, "names", lambda room, own=own: own)
+        monkeypatch.setattr(catalog, "list_entries", lambda room, own=own: own)
         found = [s for s in rows_of.list_rows(SHAPE, CHOICES, is_quick=True) if s.mechanism in more]
         assert {spec.mechanism for spec in found} == set(wanted)
         regions = [s.fields for s in found if s.mechanism == "selective_privacy"]
@@ -173,7 +175,7 @@ def test_frame_rows_say_that_they_are_no_video_level_numbers(rows: list[dict[str
         assert mechanism is not None
         event = mechanism.event_for(SHAPE, Unit(name=UnitName.VIDEO))
         assert event is not None
-        whole = epsilon(event, delta=1e-4, relation="replace_one")
+        whole = compute_epsilon(event, delta=1e-4, relation="replace_one")
         assert row["epsilon"] <= row["nominal"] < row["video"] == pytest.approx(whole, abs=2e-4)
         assert "one frame of a recording of 16 frames; not a video-level number" in row["said"]
         assert row["relation"] == "replace_one" and row["frame"] == row["epsilon"]
@@ -184,7 +186,7 @@ def test_heuristics_have_no_epsilon(rows: list[dict[str, Any]]) -> None:
     for row in rows:
         name = row["mechanism"]
         if name and row["missing"] is None and catalog.is_a("mechanisms", name, "Heuristic"):
-            assert isinstance(catalog.example("mechanisms", name), Heuristic)
+            assert isinstance(catalog.make_example("mechanisms", name), Heuristic)
             assert row["epsilon"] is row["nominal"] is row["frame"] is row["video"] is None
             assert "nothing is proved" in row["said"]
             seen += 1

@@ -11,7 +11,7 @@ import pytest
 
 from experiments import videos
 from experiments.videos import Features
-from masquerade.collection import About, Collection, Count, Labels, Medium
+from masquerade.collection import Collection, CountLine, DataSource, Labels, Medium
 from masquerade.datasets.stage import Stage
 from masquerade.errors import BadInput
 from masquerade.networks.network import MvitSmall
@@ -24,14 +24,14 @@ torch = pytest.importorskip("torch")
 class Shades(Collection[Video]):
     """Films of one shade each; what is done is the shade."""
 
-    ABOUT: ClassVar[About] = About(
+    ABOUT: ClassVar[DataSource] = DataSource(
         title="Shades", kind=Medium.VIDEOS, licence="", home="", citation=""
     )
     CLASSES: ClassVar[tuple[str, ...]] = ("dark", "light")
     count: int = 8
     frames: int = 18
 
-    def check(self) -> tuple[Count, ...]:
+    def check(self) -> tuple[CountLine, ...]:
         return ()
 
     def _find(self) -> Sequence[Labels]:

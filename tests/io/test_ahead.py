@@ -12,7 +12,7 @@ from collections.abc import Generator, Iterator
 
 import pytest
 
-from masquerade.io.streams import ahead, handing, room_for
+from masquerade.io.streams import count_waiting, hand_over, read_ahead
 
 
 @pytest.fixture(autouse=True)
@@ -43,15 +43,15 @@ class Source:
 
 def test_items_come_in_order_from_another_thread_and_the_source_is_closed() -> None:
     source = Source(50)
-    assert list(ahead(source.items(), room=3)) == list(range(50))
+    assert list(read_ahead(source.items(), max_waiting=3)) == list(range(50))
     assert source.is_closed and threading.get_ident() not in source.threads
-    assert list(ahead(Source(0).items())) == []
+    assert list(read_ahead(Source(0).items())) == []
 
 
 @pytest.mark.parametrize("room", [1, 2, 5])
 def test_no_more_are_made_than_there_is_room_for(room: int) -> None:
     source = Source(100)
-    with contextlib.closing(ahead(source.items(), room=room)) as items:
+    with contextlib.closing(read_ahead(source.items(), max_waiting=room)) as items:
         for taken in range(1, 6):
             next(items)
             time.sleep(0.02)
@@ -63,7 +63,7 @@ def test_an_error_comes_after_what_was_made_before_it_and_as_it_is() -> None:
     wrong = ValueError("of its own")
     source, got = Source(3, wrong), []
     with pytest.raises(ValueError, match="of its own") as caught:
-        for item in ahead(source.items(), room=8):
+        for item in read_ahead(source.items(), max_waiting=8):
             got.append(item)
     assert got == [0, 1, 2] and caught.value is wrong and source.is_closed
 
@@ -72,7 +72,7 @@ def test_an_error_of_the_caller_ends_the_thread_at_once() -> None:
     source = Source(10**9)
     with (
         pytest.raises(OSError, match="full"),
-        contextlib.closing(ahead(source.items(), room=2)) as items,
+        contextlib.closing(read_ahead(source.items(), max_waiting=2)) as items,
     ):
         next(items)
         raise OSError("full")
@@ -86,7 +86,7 @@ def test_what_is_handed_over_is_taken_in_order_by_another_thread() -> None:
         taken.append(item)
         threads.add(threading.get_ident())
 
-    with handing(take, room=2) as hand:
+    with hand_over(take, max_waiting=2) as hand:
         for number in range(50):
             hand(number)
     assert taken == list(range(50)) and threading.get_ident() not in threads
@@ -100,7 +100,7 @@ def test_what_a_taker_raises_reaches_whoever_hands_over(count: int) -> None:
         raise wrong
 
     given = 0
-    with pytest.raises(OSError, match="No space") as caught, handing(take, room=2) as hand:
+    with pytest.raises(OSError, match="No space") as caught, hand_over(take, max_waiting=2) as hand:
         for number in range(count):
             hand(number)
             given += 1
@@ -115,7 +115,7 @@ def test_an_error_of_the_caller_leaves_the_rest_untaken() -> None:
         gate.wait()
         taken.append(item)
 
-    with pytest.raises(ValueError, match="mine"), handing(take, room=5) as hand:
+    with pytest.raises(ValueError, match="mine"), hand_over(take, max_waiting=5) as hand:
         for number in range(5):
             hand(number)
         begun.wait()
@@ -143,7 +143,7 @@ def test_interrupts_that_keep_coming_do_not_leave_the_thread_behind() -> None:
     teaser = threading.Thread(target=interrupt)
     with pytest.raises(KeyboardInterrupt):
         try:
-            with handing(take, room=1) as hand:
+            with hand_over(take, max_waiting=1) as hand:
                 teaser.start()
                 for number in range(3):
                     hand(number)
@@ -169,7 +169,7 @@ def test_an_error_keeps_nothing_alive_once_it_is_dropped() -> None:
     gc.disable()
     try:
         with contextlib.suppress(ValueError):
-            for _ in ahead(things(seen)):
+            for _ in read_ahead(things(seen)):
                 pass
         del _
         assert seen[0]() is None
@@ -178,5 +178,5 @@ def test_an_error_keeps_nothing_alive_once_it_is_dropped() -> None:
 
 
 def test_small_things_wait_in_number_and_large_ones_by_their_size() -> None:
-    assert room_for(1) == room_for(1280 * 720 * 3) > room_for(3840 * 2160 * 3) >= 2
-    assert room_for(1 << 40) == 2
+    assert count_waiting(1) == count_waiting(1280 * 720 * 3) > count_waiting(3840 * 2160 * 3) >= 2
+    assert count_waiting(1 << 40) == 2

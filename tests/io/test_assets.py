@@ -92,7 +92,7 @@ def copied(world: World, monkeypatch: Patch) -> World:
     def download(_: Asset, folder: Path, **__: object) -> Path:
         return Path(shutil.copy(world.files / PURE, folder))
 
-    monkeypatch.setattr(downloads, "download", download)
+    monkeypatch.setattr(downloads, "download_archive", download)
     return world
 
 
@@ -128,17 +128,17 @@ def server() -> Iterator[Server]:
 
 
 def test_every_entry_of_the_list_is_complete() -> None:
-    assert len(set(downloads.names())) == len(downloads.names()) >= 14
-    for name in downloads.names():
-        entry = downloads.find(name)
+    assert len(set(downloads.list_assets())) == len(downloads.list_assets()) >= 14
+    for name in downloads.list_assets():
+        entry = downloads.find_asset(name)
         assert re.fullmatch("[0-9a-f]{64}", entry.sha256) and entry.licence and entry.about
         words = (entry.package, entry.version, entry.licence)
-        assert all(word in downloads.describe(entry) for word in words)
+        assert all(word in downloads.describe_asset(entry) for word in words)
 
 
 def test_wrong_entries_and_unknown_names_are_refused() -> None:
     with pytest.raises(ValueError, match="did you mean centerface"):
-        downloads.fetch("centreface")
+        downloads.fetch_asset("centreface")
     wrong = {"sha256": "0" * 63, "member": "toy/..", "tag": "any"}
     rules = ("64 hex digits", "name a file", "py3-none-any")
     for change, rule in zip(wrong.items(), rules, strict=True):
@@ -161,19 +161,19 @@ def test_the_wheel_of_the_tag_is_taken_on_every_platform(tag: str, world: World)
     later = {"toy_face-1.0.1-py3-none-any.whl": zipped({"toy/face.onnx": b"late"}, version="1.0.1")}
     world.publish(**(dict.fromkeys(wrong, other) | later | {named: GOOD[PURE]}))
     seen: list[tuple[int, int | None]] = []
-    path = downloads.take(asset(tag=tag), progress=lambda *told: seen.append(told))
+    path = downloads.fetch_unlisted(asset(tag=tag), progress=lambda *told: seen.append(told))
     assert path.read_bytes() == DATA and path.parent.name == asset().sha256[:16]
     assert seen[-1] == (len(GOOD[PURE]),) * 2 and world.left_over() == ["face.onnx"]
 
 
 def test_a_whole_wheel_can_be_had(world: World) -> None:
     world.publish(**GOOD)
-    assert downloads.take(asset("", GOOD[PURE])).read_bytes() == GOOD[PURE]
+    assert downloads.fetch_unlisted(asset("", GOOD[PURE])).read_bytes() == GOOD[PURE]
 
 
 def test_pip_says_nothing(world: World, capfd: pytest.CaptureFixture[str]) -> None:
     world.publish(**GOOD)
-    downloads.take(asset())
+    downloads.fetch_unlisted(asset())
     assert capfd.readouterr() == ("", "")
 
 
@@ -185,7 +185,7 @@ def test_an_sdist_is_not_taken_and_its_setup_file_never_run(world: World) -> Non
         box.writestr("toy_face-1.0/setup.py", setup)
     world.publish(**{"toy_face-1.0.zip": stream.getvalue()})
     with pytest.raises(BadInput, match="it is not there"):
-        downloads.take(asset())
+        downloads.fetch_unlisted(asset())
     assert not mark.exists()
     python(setup)
     assert mark.exists(), "the trap itself works"
@@ -195,37 +195,37 @@ def test_a_wrong_hash_names_both_and_leaves_nothing(copied: World) -> None:
     copied.publish(**{PURE: zipped({"toy/face.onnx": b"poison"})})
     got = hashlib.sha256(b"poison").hexdigest()
     with pytest.raises(BadInput, match=rf"Toy.Face 1.0 .*{asset().sha256}, got {got}"):
-        downloads.take(asset())
+        downloads.fetch_unlisted(asset())
     assert copied.left_over() == []
 
 
 def test_a_damaged_cache_is_mended(copied: World) -> None:
     copied.publish(**GOOD)
     for damage in (b"", DATA[:-1], DATA[:-1] + b"x"):
-        downloads.take(asset()).write_bytes(damage)
-        assert downloads.take(asset()).read_bytes() == DATA
+        downloads.fetch_unlisted(asset()).write_bytes(damage)
+        assert downloads.fetch_unlisted(asset()).read_bytes() == DATA
 
 
 def test_what_is_cached_needs_neither_network_nor_pip(world: World, monkeypatch: Patch) -> None:
     world.publish(**GOOD)
-    path = downloads.take(asset())
+    path = downloads.fetch_unlisted(asset())
     monkeypatch.setattr(downloads.importlib.util, "find_spec", {}.get)  # type: ignore[attr-defined]
-    assert downloads.take(asset()) == path
+    assert downloads.fetch_unlisted(asset()) == path
     path.unlink()
     with pytest.raises(
         BadInput, match=r"Expected pip .* Toy\.Face 1\.0 .* run python -m ensurepip"
     ):
-        downloads.take(asset())
+        downloads.fetch_unlisted(asset())
 
 
 def test_the_files_of_one_archive_come_together(copied: World, monkeypatch: Patch) -> None:
     many = [asset(f"toy/{word}", word.encode(), name=word) for word in ("one", "two", "bad")]
     monkeypatch.setattr(downloads, "KNOWN", many)
     copied.publish(**{PURE: zipped({"toy/one": b"one", "toy/two": b"two", "toy/bad": b"?"})})
-    assert downloads.fetch("one").read_bytes() == b"one"
+    assert downloads.fetch_asset("one").read_bytes() == b"one"
     assert sorted(copied.left_over()) == ["one", "two"]
     with pytest.raises(BadInput, match=r"toy/bad of Toy.Face"):
-        downloads.fetch("bad")
+        downloads.fetch_asset("bad")
 
 
 def exit_codes(*works: Callable[[], object]) -> list[int]:
@@ -247,25 +247,33 @@ def test_two_processes_at_once_both_succeed(copied: World, monkeypatch: Patch) -
     copied.publish(**GOOD)
     with monkeypatch.context() as patch, pytest.raises(AttributeError):
         patch.delattr(Path, "replace")  # what is complete gets its final name by this alone
-        downloads.take(asset())
+        downloads.fetch_unlisted(asset())
     assert copied.left_over() == []
-    content, barrier = downloads.content, multiprocessing.Barrier(2)  # both have a file open there
-    monkeypatch.setattr(downloads, "content", lambda *words: [barrier.wait(9), content(*words)][1])
-    assert exit_codes(*[lambda: downloads.take(asset())] * 2) == [0, 0]
-    assert copied.left_over() == ["face.onnx"] and downloads.take(asset()).read_bytes() == DATA
+    content, barrier = (
+        downloads.open_content,
+        multiprocessing.Barrier(2),
+    )  # both have a file open there
+    monkeypatch.setattr(
+        downloads, "open_content", lambda *words: [barrier.wait(9), content(*words)][1]
+    )
+    assert exit_codes(*[lambda: downloads.fetch_unlisted(asset())] * 2) == [0, 0]
+    assert (
+        copied.left_over() == ["face.onnx"]
+        and downloads.fetch_unlisted(asset()).read_bytes() == DATA
+    )
 
 
 def test_members_that_are_links_are_refused(copied: World) -> None:
     copied.publish(**{PURE: zipped({"toy/face.onnx": DATA}, link="toy/face.onnx")})
     with pytest.raises(BadInput, match="a plain file; it is a link"):
-        downloads.take(asset())
+        downloads.fetch_unlisted(asset())
     assert copied.left_over() == []
 
 
 def test_a_missing_member_is_named_with_similar_ones(copied: World) -> None:
     copied.publish(**{PURE: zipped({"src/face.onnx": DATA, "toy/face.py": b""})})
     with pytest.raises(BadInput, match=r"toy/face.onnx in the wheel.*src/face.onnx, toy/face.py"):
-        downloads.take(asset())
+        downloads.fetch_unlisted(asset())
 
 
 def test_wheels_that_are_damaged_or_too_large_are_refused(world: World, monkeypatch: Patch) -> None:
@@ -274,14 +282,14 @@ def test_wheels_that_are_damaged_or_too_large_are_refused(world: World, monkeypa
     for data in (whole[:-100], b"<html>"):
         world.publish(**{PURE: data})
         with pytest.raises(BadInput, match=r"Toy.Face 1.0 .*, got: Wheel .* is invalid"):
-            downloads.take(asset(data=noise))
+            downloads.fetch_unlisted(asset(data=noise))
     world.publish(**{PURE: whole[:1000] + b"damage" + whole[1006:]})
     with pytest.raises(BadInput, match=r"a whole wheel of Toy.Face"):
-        downloads.take(asset(data=noise))
+        downloads.fetch_unlisted(asset(data=noise))
     world.publish(**{PURE: whole})
     monkeypatch.setattr(downloads, "MEMBER_LIMIT", 1000)
     with pytest.raises(BadInput, match=r"at most 1000 bytes in toy/face.onnx"):
-        downloads.take(asset(data=noise))
+        downloads.fetch_unlisted(asset(data=noise))
     assert world.left_over() == []
 
 
@@ -291,7 +299,7 @@ def test_a_member_gives_no_more_than_it_states(copied: World) -> None:
     lying = GOOD[PURE][:central] + GOOD[PURE][central:].replace(told, short, 1)
     copied.publish(**{PURE: lying})
     with pytest.raises(BadInput, match=r"SHA-256|a whole wheel"):
-        downloads.take(asset())
+        downloads.fetch_unlisted(asset())
     assert copied.left_over() == []
 
 
@@ -311,17 +319,17 @@ def test_no_room_and_no_folder_are_said(copied: World, monkeypatch: Patch) -> No
     def squeezed() -> None:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
-        downloads.take(asset())
+        downloads.fetch_unlisted(asset())
 
     assert exit_codes(squeezed) == [7] and copied.left_over() == []
     monkeypatch.setenv("MASQUERADE_CACHE", str(copied.files / PURE))
     with pytest.raises(OSError, match="set MASQUERADE_CACHE to another folder"):
-        downloads.take(asset())
+        downloads.fetch_unlisted(asset())
 
 
 def test_no_room_for_the_wheel_is_said() -> None:
     said = os.strerror(errno.ENOSPC)
-    trouble = downloads._trouble(asset(), f"ERROR: Could not install: [Errno 28] {said}")
+    trouble = downloads._make_pip_error(asset(), f"ERROR: Could not install: [Errno 28] {said}")
     assert isinstance(trouble, OSError) and "set TMPDIR" in str(trouble)
 
 
@@ -329,10 +337,10 @@ def test_a_folder_of_wheels_serves_without_an_index(world: World, monkeypatch: P
     world.publish(**GOOD)
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     with pytest.raises(BadInput, match="it is not there"):
-        downloads.take(asset())
+        downloads.fetch_unlisted(asset())
     for place in (world.files, (world.files / PURE).as_uri(), world.index / "toy-face/index.html"):
         monkeypatch.setenv("PIP_FIND_LINKS", f"{world.cache} {place}")
-        downloads.take(asset()).unlink()
+        downloads.fetch_unlisted(asset()).unlink()
 
 
 def test_pip_is_used_as_its_settings_say(world: World, monkeypatch: Patch) -> None:
@@ -344,12 +352,12 @@ def test_pip_is_used_as_its_settings_say(world: World, monkeypatch: Patch) -> No
     monkeypatch.delenv("PIP_INDEX_URL")
     monkeypatch.setenv("PIP_CONFIG_FILE", str(settings))
     monkeypatch.setenv("PIP_REQUIRE_HASHES", "1")
-    assert downloads.take(asset()).read_bytes() == DATA
+    assert downloads.fetch_unlisted(asset()).read_bytes() == DATA
     settings.write_text("[global\n")
-    assert downloads.take(asset()).read_bytes() == DATA, "it is in the cache"
-    downloads.take(asset()).unlink()
+    assert downloads.fetch_unlisted(asset()).read_bytes() == DATA, "it is in the cache"
+    downloads.fetch_unlisted(asset()).unlink()
     with pytest.raises(BadInput, match=r"Expected pip .*, got: Configuration file .*Mend that"):
-        downloads.take(asset())
+        downloads.fetch_unlisted(asset())
 
 
 def test_trouble_is_said_without_a_login(world: World, server: Server, monkeypatch: Patch) -> None:
@@ -364,11 +372,11 @@ def test_trouble_is_said_without_a_login(world: World, server: Server, monkeypat
         server.answers["/simple/toy-face/"] = answer
         server.answers[f"/{PURE}"] = wheel
         with pytest.raises((ConnectionError, BadInput), match=message) as error:
-            downloads.take(asset())
+            downloads.fetch_unlisted(asset())
         assert "secret" not in str(error.value) and "\n" not in str(error.value)
     server.answers["/simple/toy-face/"] = (200, html, page)
     server.answers[f"/{PURE}"] = (200, {}, GOOD[PURE])
-    assert downloads.take(asset()).read_bytes() == DATA
+    assert downloads.fetch_unlisted(asset()).read_bytes() == DATA
     assert server.asked[-1] == (f"/{PURE}", "Basic bWU6c2VjcmV0")
 
 
@@ -376,9 +384,9 @@ def test_a_place_that_cannot_be_reached(world: World, monkeypatch: Patch) -> Non
     world.publish(**GOOD)
     monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
     with pytest.raises(ConnectionError, match=r"127.0.0.1:9/simple/toy-face/.*Check the network"):
-        downloads.take(asset())
+        downloads.fetch_unlisted(asset())
     monkeypatch.setenv("PIP_EXTRA_INDEX_URL", world.index.as_uri())
-    assert downloads.take(asset()).read_bytes() == DATA
+    assert downloads.fetch_unlisted(asset()).read_bytes() == DATA
 
 
 def test_a_process_that_is_killed_does_no_harm(copied: World, monkeypatch: Patch) -> None:
@@ -386,14 +394,14 @@ def test_a_process_that_is_killed_does_no_harm(copied: World, monkeypatch: Patch
     for place, name in ((downloads, "download"), (shutil, "copyfileobj")):
         with monkeypatch.context() as patch:
             patch.setattr(place, name, lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL))
-            assert exit_codes(lambda: downloads.take(asset())) == [-signal.SIGKILL]
+            assert exit_codes(lambda: downloads.fetch_unlisted(asset())) == [-signal.SIGKILL]
         assert "face.onnx" not in copied.left_over()
-        downloads.take(asset()).unlink()
+        downloads.fetch_unlisted(asset()).unlink()
 
 
 @pytest.mark.slow
 def test_every_listed_asset_can_be_had(tmp_path: Path, monkeypatch: Patch) -> None:
     monkeypatch.setenv("MASQUERADE_CACHE", str(tmp_path))
-    for name in downloads.names():
-        digest = hashlib.sha256(downloads.fetch(name).read_bytes()).hexdigest()
-        assert digest == downloads.find(name).sha256
+    for name in downloads.list_assets():
+        digest = hashlib.sha256(downloads.fetch_asset(name).read_bytes()).hexdigest()
+        assert digest == downloads.find_asset(name).sha256

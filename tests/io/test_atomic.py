@@ -67,7 +67,7 @@ def test_a_lock_holds_off_processes_with_another_temporary_folder(tmp_path: Path
     got = threading.Event()
 
     def take() -> None:
-        with atomic.alone(target):
+        with atomic.lock_target(target):
             got.set()
 
     thread = threading.Thread(target=take)
@@ -86,7 +86,7 @@ def test_a_lock_leaves_nothing_and_many_take_turns(tmp_path: Path) -> None:
 
     def take() -> None:
         for _ in range(20):
-            with atomic.alone(target):
+            with atomic.lock_target(target):
                 inside[0] += 1
                 most[0] = max(most[0], inside[0])
                 time.sleep(0.0005)
@@ -124,25 +124,28 @@ for _ in range(60):
 
 
 def test_a_folder_that_cannot_hold_a_lock_is_named(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="files can be locked"), atomic.alone(tmp_path / "no" / "x"):
+    with (
+        pytest.raises(BadInput, match="files can be locked"),
+        atomic.lock_target(tmp_path / "no" / "x"),
+    ):
         pass
 
 
 def test_what_a_killed_run_left_is_swept_and_a_live_one_is_left_alone(tmp_path: Path) -> None:
     process = holding(tmp_path / "out.npy")
     assert hidden(tmp_path) == [".lock", ".part"]
-    assert atomic.sweep(tmp_path) == 0 and hidden(tmp_path) == [".lock", ".part"]
+    assert atomic.remove_dead_files(tmp_path) == 0 and hidden(tmp_path) == [".lock", ".part"]
     process.kill()
     process.communicate()
-    assert atomic.sweep(tmp_path) == 1 and not list(tmp_path.iterdir())
+    assert atomic.remove_dead_files(tmp_path) == 1 and not list(tmp_path.iterdir())
 
 
 def test_another_machines_file_is_swept_only_after_a_day(tmp_path: Path) -> None:
     part = tmp_path / ".masquerade-one-000000000000-0011223344556677.part"
     part.write_bytes(b"half")
-    assert atomic.sweep(tmp_path) == 0 and part.exists()
+    assert atomic.remove_dead_files(tmp_path) == 0 and part.exists()
     os.utime(part, (time.time() - 90_000, time.time() - 90_000))
-    assert atomic.sweep(tmp_path) == 1 and not part.exists()
+    assert atomic.remove_dead_files(tmp_path) == 1 and not part.exists()
 
 
 def test_the_next_release_says_what_it_removed(tmp_path: Path, command: Any) -> None:
@@ -163,17 +166,17 @@ def test_an_exclusive_name_never_replaces(
     if not has_links:
         monkeypatch.setattr(os, "link", lambda *_: (_ for _ in ()).throw(OSError(95, "no links")))
     target = tmp_path / "x"
-    with atomic.staged(target, replaces=False) as part:
+    with atomic.open_unfinished(target, replaces=False) as part:
         part.stream.write(b"one")
-        part.seal()
-        part.name()
-        assert part.is_named
-    with atomic.staged(target, replaces=False) as part:
+        part.seal_file()
+        part.move_into_place()
+        assert part.is_in_place
+    with atomic.open_unfinished(target, replaces=False) as part:
         part.stream.write(b"two")
-        part.seal()
+        part.seal_file()
         with pytest.raises(FileExistsError):
-            part.name()
-        assert not part.is_named
+            part.move_into_place()
+        assert not part.is_in_place
     assert target.read_bytes() == b"one" and not hidden(tmp_path)
 
 
@@ -185,15 +188,15 @@ def test_an_output_that_came_from_elsewhere_in_the_meantime_stays(
     np.save(tmp_path / "in.npy", np.ones((4, 3)))
     ledger = Ledger(tmp_path / "budget.db")
     ledger.open_account("ward", Unit(name="frame"), epsilon=20, delta=1e-5)
-    ledger.add("ward", np.ones((4, 3)))
+    ledger.add_content("ward", np.ones((4, 3)))
     (out := tmp_path / "out").mkdir()
-    real = spine.Place.name
+    real = spine.OutputPlace.name_files
 
-    def late(place: spine.Place, *parts: atomic.Part) -> None:
+    def late(place: spine.OutputPlace, *parts: atomic.UnfinishedFile) -> None:
         (out / f"x.npy{ends}").write_bytes(b"theirs")
         real(place, *parts)
 
-    monkeypatch.setattr(spine.Place, "name", late)
+    monkeypatch.setattr(spine.OutputPlace, "name_files", late)
     with pytest.raises(FileExistsError, match="What was reserved for it is spent"):
         mq.release_file(tmp_path / "in.npy", out / "x.npy", MECHANISM, ledger=ledger)
     assert [path.name for path in out.iterdir()] == [f"x.npy{ends}"]
@@ -211,7 +214,7 @@ def test_racers_with_their_own_temporary_folders_release_once(tmp_path: Path) ->
     np.save(tmp_path / "in.npy", np.ones((4, 3)))
     ledger = Ledger(tmp_path / "budget.db")
     ledger.open_account("ward", Unit(name="frame"), epsilon=50, delta=1e-5)
-    ledger.add("ward", np.ones((4, 3)))
+    ledger.add_content("ward", np.ones((4, 3)))
     (out := tmp_path / "out").mkdir()
     racers = []
     for number in range(3):
@@ -231,7 +234,7 @@ cli.main({["release", *words]!r})
     said = [racer.communicate(timeout=120)[0] for racer in racers]
     assert [racer.returncode for racer in racers] == [0] * 3
     assert sorted("stood there already" in each for each in said) == [False, True, True]
-    kinds = [entry.kind for entry in Ledger(tmp_path / "budget.db").entries()]
+    kinds = [entry.kind for entry in Ledger(tmp_path / "budget.db").read_entries()]
     assert kinds == ["open", "add", "reserve", "settle"]
     ends = ("", ".receipt.json", ".receipt.json.sig")
     assert sorted(path.name for path in out.iterdir()) == [f"x.npy{end}" for end in ends]
@@ -260,8 +263,8 @@ cli.main(["release", {str(tmp_path / "in.npy")!r}, {str(tmp_path / "x.npy")!r}, 
 
 
 def test_what_was_removed_under_our_hands_is_noticed_before_it_is_settled(tmp_path: Path) -> None:
-    with atomic.staged(tmp_path / "x") as part:
+    with atomic.open_unfinished(tmp_path / "x") as part:
         part.stream.write(b"much work")
         next(tmp_path.glob(".masquerade-*.part")).unlink()
         with pytest.raises(OSError, match="it was removed"):
-            part.seal()
+            part.seal_file()

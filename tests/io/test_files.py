@@ -14,12 +14,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from masquerade import Options, check_receipt, make_mechanism, release_file
+from masquerade import FileSettings, check_receipt, make_mechanism, release_file
 from masquerade.errors import BadInput
 from masquerade.io import arrays, atomic
-from masquerade.publish.spine import IfStanding
+from masquerade.publish.spine import IfExists
 
-AGAIN = Options(if_standing=IfStanding.OVERWRITE)
+AGAIN = FileSettings(if_standing=IfExists.OVERWRITE)
 MECHANISM = make_mechanism("gaussian_noise", epsilon=8, delta=1e-5, unit="frame", low=0, high=9)
 
 
@@ -69,8 +69,8 @@ def test_each_format_goes_in_and_comes_out(name: str, tmp_path: Path) -> None:
     else:
         write(source, "x,y,z\n" + "\n".join(",".join(map(str, row)) for row in values))
     is_csv = name.endswith("csv")
-    release_file(source, target, MECHANISM, options=Options(heading=is_csv))
-    table = arrays.read(target, heading=is_csv)
+    release_file(source, target, MECHANISM, options=FileSettings(heading=is_csv))
+    table = arrays.read_array_file(target, heading=is_csv)
     assert table.arrays[0].shape == (4, 3)
     assert check_receipt(target).guarantee.epsilon == 8.0
     assert table.names == (("hand", "foot") if name.endswith("npz") else ())
@@ -82,8 +82,8 @@ def test_each_format_goes_in_and_comes_out(name: str, tmp_path: Path) -> None:
 def test_csv_keeps_every_bit(tmp_path: Path) -> None:
     write(tmp_path / "in.csv", "\ufeff1,2\n\n3,4\n")
     release_file(tmp_path / "in.csv", tmp_path / "out.csv", MECHANISM)
-    values = arrays.read(tmp_path / "out.csv").arrays[0]
-    grid = MECHANISM.scale((2, 2)).grid  # type: ignore[attr-defined]
+    values = arrays.read_array_file(tmp_path / "out.csv").arrays[0]
+    grid = MECHANISM.compute_scale((2, 2)).grid  # type: ignore[attr-defined]
     assert values.shape == (2, 2) and np.all(values / grid == np.rint(values / grid))
 
 
@@ -143,7 +143,7 @@ def test_a_header_as_large_as_memory_is_refused_unread(as_mask: bool, tmp_path: 
         archive.writestr("a.npy", b"\x93NUMPY\2\0" + length.to_bytes(4, "little") + b" " * length)
     tracemalloc.start()
     with pytest.raises(BadInput, match="cannot be read"):
-        arrays.read_array(path, lambda *_: None) if as_mask else arrays.read(path)
+        arrays.read_array(path, lambda *_: None) if as_mask else arrays.read_array_file(path)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 4 << 20
@@ -173,18 +173,20 @@ def test_an_output_that_stands_there_is_never_silently_taken_or_lost(tmp_path: P
     before = target.read_bytes()
     with pytest.raises(FileExistsError, match="nobody can tell which"):
         release_file(source, target, MECHANISM)
-    kept = release_file(source, target, MECHANISM, options=Options(if_standing=IfStanding.RESUME))
+    kept = release_file(
+        source, target, MECHANISM, options=FileSettings(if_standing=IfExists.RESUME)
+    )
     assert kept.receipt == first.receipt and target.read_bytes() == before
     other = make_mechanism("gaussian_noise", epsilon=1, delta=1e-5, unit="frame", low=0, high=9)
-    for choice in (IfStanding.REFUSE, IfStanding.RESUME):
+    for choice in (IfExists.REFUSE, IfExists.RESUME):
         with pytest.raises(FileExistsError, match="another release"):
-            release_file(source, target, other, options=Options(if_standing=choice))
+            release_file(source, target, other, options=FileSettings(if_standing=choice))
     assert target.read_bytes() == before
-    release_file(source, target, other, options=Options(if_standing=IfStanding.OVERWRITE))
+    release_file(source, target, other, options=FileSettings(if_standing=IfExists.OVERWRITE))
     assert check_receipt(target).guarantee.epsilon == 1.0
     target.write_bytes(b"mine")
     with pytest.raises(FileExistsError, match="without a good receipt"):
-        release_file(source, target, MECHANISM, options=Options(if_standing=IfStanding.RESUME))
+        release_file(source, target, MECHANISM, options=FileSettings(if_standing=IfExists.RESUME))
     assert target.read_bytes() == b"mine"
 
 
@@ -194,7 +196,9 @@ def test_an_overwrite_that_cannot_finish_keeps_the_old_output(tmp_path: Path) ->
     target.write_bytes(b"old")
     (tmp_path / "out.npy.receipt.json").mkdir()
     with pytest.raises(ValueError, match="room for a file"):
-        release_file(source, target, MECHANISM, options=Options(if_standing=IfStanding.OVERWRITE))
+        release_file(
+            source, target, MECHANISM, options=FileSettings(if_standing=IfExists.OVERWRITE)
+        )
     assert target.read_bytes() == b"old"
 
 
@@ -250,7 +254,7 @@ def test_a_kill_at_any_moment_leaves_no_output_without_a_good_receipt(tmp_path: 
                 tmp_path / "in.npy",
                 target,
                 MECHANISM,
-                options=Options(if_standing=IfStanding.OVERWRITE),
+                options=FileSettings(if_standing=IfExists.OVERWRITE),
             )
             os._exit(0)
         time.sleep(float(rng.uniform(0, 0.02)))
@@ -261,14 +265,14 @@ def test_a_kill_at_any_moment_leaves_no_output_without_a_good_receipt(tmp_path: 
     for part in tmp_path.glob(".masquerade-*.part"):
         part.unlink()
     release_file(
-        tmp_path / "in.npy", target, MECHANISM, options=Options(if_standing=IfStanding.OVERWRITE)
+        tmp_path / "in.npy", target, MECHANISM, options=FileSettings(if_standing=IfExists.OVERWRITE)
     )
     check_receipt(target)
 
 
 def test_an_error_while_writing_leaves_the_old_file(tmp_path: Path) -> None:
     target = write(tmp_path / "page.html", "old")
-    with pytest.raises(RuntimeError), atomic.staged(target):
+    with pytest.raises(RuntimeError), atomic.open_unfinished(target):
         raise RuntimeError("power cut")
     assert target.read_text() == "old"
     left_over(tmp_path, "page.html")

@@ -83,7 +83,9 @@ def test_damaged_arrays_are_read_or_refused(name: str, tmp_path: Path) -> None:
     for data in mutants(saved(name, tmp_path), seed=len(name)):
         (tmp_path / name).write_bytes(data)
         try:
-            table = arrays.read(tmp_path / name, heading=name == "a.csv", max_bytes=1 << 20)
+            table = arrays.read_array_file(
+                tmp_path / name, heading=name == "a.csv", max_bytes=1 << 20
+            )
             assert sum(array.nbytes for array in table.arrays) <= 1 << 20
         except BadInput:
             refused += 1

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from masquerade.io import devices
-from masquerade.vision.transforms import painted, plain
+from masquerade.vision.transforms import make_plain_mix, paint_frames
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)
@@ -32,22 +32,24 @@ def expected(given: list[np.ndarray], mix: Any) -> np.ndarray:
     return np.clip(np.rint(mixed), 0, 255).astype(np.uint8)
 
 
-@pytest.mark.parametrize("mix", [MIX, plain(127.5), plain(0.0)])
+@pytest.mark.parametrize("mix", [MIX, make_plain_mix(127.5), make_plain_mix(0.0)])
 @pytest.mark.parametrize("where", ["cpu", "cpu:0", "cuda"])
 def test_planes_are_mixed_rounded_and_clipped(mix: Any, where: str) -> None:
     if where == "cuda" and not torch.cuda.is_available():
         pytest.skip("no GPU")
-    token = devices._CHOSEN.set(where)
+    token = devices._DEVICE_NAME.set(where)
     try:
         for shape in [(3, 5, 7), (1, 1, 1), (2, 9, 2050)]:
             given = planes(shape)
             before = [plane.copy() for plane in given]
-            turned = [devices.send(p.swapaxes(0, 1).copy()).swapaxes(0, 1) for p in given]
-            for sent in ([devices.send(plane) for plane in given], turned):
-                assert np.array_equal(devices.fetch(painted(sent, mix)), expected(given, mix))
+            turned = [devices.send_array(p.swapaxes(0, 1).copy()).swapaxes(0, 1) for p in given]
+            for sent in ([devices.send_array(plane) for plane in given], turned):
+                assert np.array_equal(
+                    devices.fetch_array(paint_frames(sent, mix)), expected(given, mix)
+                )
             assert all(np.array_equal(a, b) for a, b in zip(given, before, strict=True))
     finally:
-        devices._CHOSEN.reset(token)
+        devices._DEVICE_NAME.reset(token)
 
 
 KERNEL = """

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 from masquerade.io import device_graphs, devices
-from masquerade.io.device_graphs import gaussian
+from masquerade.io.device_graphs import sample_device_gaussian
 from masquerade.noise import Noise
-from masquerade.noise.source import Reserved
+from masquerade.noise.source import PresampledNoise
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)
@@ -30,16 +30,16 @@ def captures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     device_graphs._known().clear()
     if request.param == "stand-in":
         stand_in(monkeypatch)
-    token = devices._CHOSEN.set("cuda" if request.param == "GPU" else "cpu:0")
+    token = devices._DEVICE_NAME.set("cuda" if request.param == "GPU" else "cpu:0")
     yield
-    devices._CHOSEN.reset(token)
+    devices._DEVICE_NAME.reset(token)
     device_graphs._known().clear()
 
 
 def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[Reserved] = []
+    made: list[PresampledNoise] = []
 
-    class Listed(Reserved):
+    class Listed(PresampledNoise):
         def __init__(self) -> None:
             super().__init__()
             made.append(self)
@@ -50,14 +50,14 @@ def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
             array.fill_(77)  # capturing computes nothing
 
         def replay() -> None:
-            reserved.rewind()
+            reserved.rewind_slots()
             for array, fresh in zip(out, work(), strict=True):
                 array.copy_(fresh)
 
         return replay, out
 
     monkeypatch.setattr(devices, "Reserved", Listed)
-    monkeypatch.setattr(device_graphs, "_record", record)
+    monkeypatch.setattr(device_graphs, "_record_work", record)
     monkeypatch.setattr(device_graphs, "_can_capture", lambda: True)
 
 
@@ -65,8 +65,8 @@ STEPS = np.arange(6.0)
 
 
 def noisy_sum(given: Any, noise: Noise) -> list[Any]:
-    drawn = gaussian(noise, 2.0, tuple(given.shape))
-    return [given * devices.constant(STEPS) + drawn, given.sum(0)]
+    drawn = sample_device_gaussian(noise, 2.0, tuple(given.shape))
+    return [given * devices.send_constant(STEPS) + drawn, given.sum(0)]
 
 
 def numbers(seed: int) -> np.ndarray:
@@ -74,15 +74,15 @@ def numbers(seed: int) -> np.ndarray:
 
 
 def done(work: devices.Work, seed: int, noise: Noise, key: str = "key") -> list[np.ndarray]:
-    made = device_graphs.replayed(key, work, devices.send(numbers(seed)), noise)
-    return [devices.fetch(array) for array in made]
+    made = device_graphs.replay_work(key, work, devices.send_array(numbers(seed)), noise)
+    return [devices.fetch_array(array) for array in made]
 
 
 def test_what_is_replayed_is_what_would_be_computed(captures: None) -> None:
     noise, plain = Noise(seed=1), Noise(seed=1)
     for call in range(6):
         whole, total = done(noisy_sum, call, noise)
-        assert np.array_equal(whole, numbers(call) * STEPS + plain.gaussian(2.0, (4, 6)))
+        assert np.array_equal(whole, numbers(call) * STEPS + plain.sample_gaussian(2.0, (4, 6)))
         assert np.array_equal(total, numbers(call).sum(0))
         assert device_graphs.is_captured("key") == (call >= 2)
 
@@ -100,37 +100,41 @@ def test_what_was_returned_stays_as_it_is(captures: None) -> None:
     noise = Noise(seed=2)
     for _ in range(3):
         done(noisy_sum, 0, noise)
-    first = device_graphs.replayed("key", noisy_sum, devices.send(numbers(1)), noise)
-    before = [devices.fetch(array).copy() for array in first]
+    first = device_graphs.replay_work("key", noisy_sum, devices.send_array(numbers(1)), noise)
+    before = [devices.fetch_array(array).copy() for array in first]
     done(noisy_sum, 2, noise)
-    assert all(np.array_equal(a, devices.fetch(b)) for a, b in zip(before, first, strict=True))
+    assert all(
+        np.array_equal(a, devices.fetch_array(b)) for a, b in zip(before, first, strict=True)
+    )
 
 
 def test_constants_stay_though_others_push_them_out(captures: None) -> None:
     noise = Noise(seed=3)
     for _ in range(3):
         done(noisy_sum, 0, noise)
-    others = [np.full(6, 5.0 + i) for i in range(2 * devices._MOST_CONSTANTS)]
-    kept = [devices.constant(other) for other in others]
-    assert (id(STEPS), devices.chosen()) not in devices._CONSTANTS
+    others = [np.full(6, 5.0 + i) for i in range(2 * devices._MAX_CONSTANTS)]
+    kept = [devices.send_constant(other) for other in others]
+    assert (id(STEPS), devices.device_name()) not in devices._CONSTANTS
     del kept
     plain = Noise(seed=3)
     for _ in range(3):
-        plain.gaussian(2.0, (4, 6))
-    expected = numbers(4) * STEPS + plain.gaussian(2.0, (4, 6))
+        plain.sample_gaussian(2.0, (4, 6))
+    expected = numbers(4) * STEPS + plain.sample_gaussian(2.0, (4, 6))
     assert np.array_equal(done(noisy_sum, 4, noise)[0], expected)
 
 
 def by_the_processor(given: Any, noise: Noise) -> list[Any]:
-    return [given + devices.send(noise.gaussian(2.0, (4, 6)))]
+    return [given + devices.send_array(noise.sample_gaussian(2.0, (4, 6)))]
 
 
 def by_fresh_arrays(given: Any, noise: Noise) -> list[Any]:
-    return [given + devices.send(np.ones(6)) + gaussian(noise, 2.0, (4, 6))]
+    return [given + devices.send_array(np.ones(6)) + sample_device_gaussian(noise, 2.0, (4, 6))]
 
 
 def by_looking(given: Any, noise: Noise) -> list[Any]:
-    return [given + float(devices.fetch(given).max()) + gaussian(noise, 2.0, (4, 6))]
+    return [
+        given + float(devices.fetch_array(given).max()) + sample_device_gaussian(noise, 2.0, (4, 6))
+    ]
 
 
 @pytest.mark.parametrize("work", [by_the_processor, by_fresh_arrays, by_looking])
@@ -141,7 +145,7 @@ def test_work_that_cannot_be_captured_is_computed_as_ever(
     shift = {by_the_processor: 0.0, by_fresh_arrays: 1.0}.get(work)
     for call in range(5):
         own = numbers(call).max() if shift is None else shift
-        expected = numbers(call) + own + plain.gaussian(2.0, (4, 6))
+        expected = numbers(call) + own + plain.sample_gaussian(2.0, (4, 6))
         assert np.array_equal(done(work, call, noise)[0], expected)
     assert not device_graphs.is_captured("key")
 
@@ -152,18 +156,18 @@ def test_other_shapes_and_keys_are_other_work(captures: None) -> None:
 
     for size in (3, 5, 3, 5, 3, 5, 3, 5):
         given = np.arange(float(size))
-        [made] = device_graphs.replayed("a", doubled, devices.send(given), Noise())
-        assert np.array_equal(devices.fetch(made), given * 2)
+        [made] = device_graphs.replay_work("a", doubled, devices.send_array(given), Noise())
+        assert np.array_equal(devices.fetch_array(made), given * 2)
     for i in range(3 * device_graphs._MOST):
         done(noisy_sum, 0, Noise(), key=str(i))
     assert len(device_graphs._known()) == device_graphs._MOST
 
 
 def test_threads_do_not_share_memory(captures: None) -> None:
-    chosen, known = devices.chosen(), []
+    chosen, known = devices.device_name(), []
 
     def work() -> None:
-        devices._CHOSEN.set(chosen)
+        devices._DEVICE_NAME.set(chosen)
         noise = Noise(seed=5)
         for _ in range(2):
             done(noisy_sum, 0, noise)
@@ -180,12 +184,12 @@ def test_threads_do_not_share_memory(captures: None) -> None:
 def test_on_the_processor_nothing_is_kept() -> None:
     device_graphs._known().clear()
     for _ in range(5):
-        device_graphs.replayed("key", lambda given, _: [given], np.ones(3), Noise())
+        device_graphs.replay_work("key", lambda given, _: [given], np.ones(3), Noise())
     assert not device_graphs._known() and not device_graphs.is_captured("key")
 
 
 def test_frames_of_one_tensor_are_that_tensor(captures: None) -> None:
-    video = devices.send(np.arange(24, dtype=np.uint8).reshape(4, 2, 3))
+    video = devices.send_array(np.arange(24, dtype=np.uint8).reshape(4, 2, 3))
     assert devices.gather(iter(video)) is video
     for frames in (list(video)[::-1], list(video)[1:], [*list(video)[:3], video[0].clone()]):
         found = devices.gather(frames)
@@ -195,5 +199,5 @@ def test_frames_of_one_tensor_are_that_tensor(captures: None) -> None:
 def test_weights_are_counted_in_their_bins(captures: None) -> None:
     rng = np.random.default_rng(6)
     bins, weights = rng.integers(0, 37, 5000), rng.integers(0, 99, 5000).astype(np.float64)
-    found = devices.counted(devices.send(bins), devices.send(weights), 40)
-    assert np.array_equal(devices.fetch(found), np.bincount(bins, weights, minlength=40))
+    found = devices.sum_bins(devices.send_array(bins), devices.send_array(weights), 40)
+    assert np.array_equal(devices.fetch_array(found), np.bincount(bins, weights, minlength=40))

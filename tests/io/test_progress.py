@@ -54,7 +54,7 @@ def test_every_step_counts_and_nobody_who_does_not_watch_is_told(
     pass_time: Tick, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for is_shown in (True, False):
-        with progress.bars(is_shown=is_shown) as shown:
+        with progress.make_progress_bars(is_shown=is_shown) as shown:
             task = shown.add_task("files", total=3)
             pass_time(20)
             shown.advance(task)

@@ -53,7 +53,7 @@ def test_the_first_release_makes_the_key_and_says_so_once(home: Path, command: A
     first = command(*words)
     folder = home / ".config" / "masquerade"
     assert mode(folder) == 0o700 and mode(folder / "signing-key.pem") == 0o600
-    key = signatures.fingerprint(signatures.public_key(folder / "signing-key.pub.pem"))
+    key = signatures.fingerprint_key(signatures.read_public_key(folder / "signing-key.pub.pem"))
     (folder / "signing-key.pub.pem").unlink()  # as after a crash
     assert key in first.out and str(folder / "signing-key.pub.pem") in first.out
     again = command(*words, "--overwrite", "--json")
@@ -134,16 +134,16 @@ def folder_for_a_key(key: Path) -> None:
 
 
 def public_key_in_its_place(key: Path) -> None:
-    key.write_bytes(signatures.public_of(key).read_bytes())
+    key.write_bytes(signatures.public_key_path(key).read_bytes())
     key.chmod(0o644)
 
 
 def public_half_of_another(key: Path) -> None:
-    signatures.write_public(Ed25519PrivateKey.generate(), signatures.public_of(key))
+    signatures.write_public(Ed25519PrivateKey.generate(), signatures.public_key_path(key))
 
 
 def damaged_public_half(key: Path) -> None:
-    signatures.public_of(key).write_text("-----BEGIN PUBLIC KEY-----\n")
+    signatures.public_key_path(key).write_text("-----BEGIN PUBLIC KEY-----\n")
 
 
 def damaged_public_half_alone(key: Path) -> None:
@@ -178,7 +178,7 @@ def linked_folder(key: Path) -> None:
 def test_a_key_that_others_may_have_touched_is_refused_before_anything_is_written(
     spoil: Callable[[Path], None], remedy: str, home: Path, command: Any
 ) -> None:
-    signatures.find()
+    signatures.find_signing()
     spoil(home / ".config" / "masquerade" / "signing-key.pem")
     done = command("release", home / "in.npy", home / "out.npy", *WORDS)
     assert done.code == 4 and remedy in done.err, done.err
@@ -238,6 +238,6 @@ def test_workers_sign_and_rehearsals_are_not_signed(home: Path, command: Any) ->
     outputs = list((home / "out").glob("*.npy"))
     assert len(outputs) == 3 and all(check_receipt(each, signer=public) for each in outputs)
     again = command(*words, "--resume", "--json").json["files"]
-    assert {each["signed_by"] for each in again} == {signatures.find().key_sha256}
+    assert {each["signed_by"] for each in again} == {signatures.find_signing().key_sha256}
     seeded = command("release", home / "in.npy", home / "try.npy", *WORDS, "--rehearsal-seed", "1")
     assert seeded.code == 0 and not list(home.glob("try*.sig"))

@@ -59,7 +59,7 @@ def test_a_source_archive_gives_its_file_and_runs_nothing(left_out: str, world: 
     data = packed(files)
     world.publish(**{SDIST: data})
     seen: list[tuple[int, int | None]] = []
-    path = downloads.take(FACE, progress=lambda *told: seen.append(told))
+    path = downloads.fetch_unlisted(FACE, progress=lambda *told: seen.append(told))
     assert path.read_bytes() == DATA and path.name == "face.dat"
     assert seen[-1] == (len(data),) * 2
     assert world.left_over() == ["face.dat"] and not mark.exists()
@@ -78,18 +78,18 @@ def test_it_comes_from_a_server_and_a_login_stays_unsaid(
     page = f'<a href="/{SDIST}">{SDIST}</a>'.encode()
     server.answers["/simple/toy-face/"] = (200, {"Content-Type": "text/html"}, page)
     with pytest.raises(ConnectionError, match=r"Toy.Face 1.0 \(pypi, sdist\), got: .*404") as error:
-        downloads.take(FACE)
+        downloads.fetch_unlisted(FACE)
     assert "secret" not in str(error.value)
     mark = world.files / "mark"
     server.answers[f"/{SDIST}"] = (200, {}, packed(trapped(mark)))
-    assert downloads.take(FACE).read_bytes() == DATA and not mark.exists()
+    assert downloads.fetch_unlisted(FACE).read_bytes() == DATA and not mark.exists()
     assert server.asked[-1] == (f"/{SDIST}", "Basic bWU6c2VjcmV0")
 
 
 def test_where_there_is_no_source_archive_it_is_said(world: World) -> None:
     world.publish(**{"toy_face-0.9.tar.gz": packed({})})
     with pytest.raises(BadInput, match=r"\(pypi, sdist\), got: it is not there"):
-        downloads.take(FACE)
+        downloads.fetch_unlisted(FACE)
 
 
 def as_it_came(world: World, monkeypatch: Patch, data: bytes) -> None:
@@ -97,7 +97,7 @@ def as_it_came(world: World, monkeypatch: Patch, data: bytes) -> None:
         (folder / SDIST).write_bytes(data)
         return folder / SDIST
 
-    monkeypatch.setattr("masquerade.io.downloads.download", download)
+    monkeypatch.setattr("masquerade.io.downloads.download_archive", download)
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_what_is_not_the_file_on_the_list_is_refused(
 ) -> None:
     as_it_came(world, monkeypatch, data)
     with pytest.raises(BadInput, match=rule):
-        downloads.take(FACE)
+        downloads.fetch_unlisted(FACE)
     assert world.left_over() == []
 
 
@@ -125,14 +125,14 @@ def test_a_file_that_is_too_large_is_refused(world: World, monkeypatch: Patch) -
     as_it_came(world, monkeypatch, packed({MEMBER: DATA}))
     monkeypatch.setattr(downloads, "MEMBER_LIMIT", 1000)
     with pytest.raises(BadInput, match="at most 1000 bytes"):
-        downloads.take(FACE)
+        downloads.fetch_unlisted(FACE)
 
 
 @pytest.fixture
 def watching(tmp_path: Path) -> Callable[[str], str]:
     """What a process prints that watches for an archive."""
     start = "import subprocess, sys; from pathlib import Path\n"
-    start += "from masquerade.io.only_download import plain, watch\n"
+    start += "from masquerade.io.only_download import normalize_name, stop_on_open\n"
     start += f"watch(plain('toy-face-1.0.tar.gz'), Path({str(tmp_path)!r}))\n"
     return lambda code: python(start + code)
 
@@ -160,4 +160,4 @@ def test_no_python_is_started_before_it_and_other_programs_are(
 
 def test_names_are_compared_as_indexes_spell_them() -> None:
     spelt = ("Toy.Face-1.0.tar.gz", "toy_face-1.0.tar.gz", "toy-face-1.0.tar.gz")
-    assert len({only_download.plain(name) for name in spelt}) == 1
+    assert len({only_download.normalize_name(name) for name in spelt}) == 1

@@ -15,14 +15,14 @@ def test_threads_that_add_and_read_get_their_own_pieces(is_packed: bool) -> None
     pieces = [bytes([number]) * (1 + 97 * number) for number in range(200)]
     with Spool(is_packed=is_packed) as spool:
         for piece in pieces[:100]:
-            spool.add(piece)
+            spool.add_piece(piece)
 
         def reads(seed: int) -> bool:
             order = np.random.default_rng(seed).integers(0, 100, 3000).tolist()
             return all(spool[number] == pieces[number] for number in order)
 
         def adds() -> bool:
-            return [spool.add(piece) for piece in pieces[100:]] == list(range(100, 200))
+            return [spool.add_piece(piece) for piece in pieces[100:]] == list(range(100, 200))
 
         with ThreadPoolExecutor(4) as pool:
             found = [pool.submit(reads, seed) for seed in range(3)] + [pool.submit(adds)]
@@ -34,8 +34,8 @@ def test_a_mask_can_be_put_in_the_place_of_another() -> None:
     masks = np.random.default_rng(0).random((3, 5, 11)) > 0.5
     held = MaskSpool(5, 11)
     for mask in masks:
-        held.add(mask)
-    held.put(1, ~masks[1])
+        held.add_mask(mask)
+    held.replace_mask(1, ~masks[1])
     assert np.array_equal(held[0], masks[0]) and np.array_equal(held[1], ~masks[1])
     assert len(held) == 3
     held.close()

@@ -13,7 +13,7 @@ import pytest
 
 import video_files as maker
 from masquerade.io.video import probe
-from masquerade.io.video.read import Clock
+from masquerade.io.video.read import FrameClock
 from video_files import Kind
 
 FILM = maker.moving(30, 48, 64)
@@ -41,9 +41,9 @@ def test_a_rate_that_the_container_rounds_is_constant(
 
 @pytest.mark.parametrize(("per_second", "rate"), [(1000, "30000/1001"), (90_000, "24000/1001")])
 def test_an_hour_of_rounded_timestamps_is_constant(per_second: int, rate: str) -> None:
-    clock = Clock()
+    clock = FrameClock()
     for number in range(100_000):
-        clock.tick(round(number * per_second / Fraction(rate)))
+        clock.note_frame(round(number * per_second / Fraction(rate)))
     assert not clock.is_variable
 
 
@@ -56,11 +56,11 @@ def test_an_hour_of_rounded_timestamps_is_constant(per_second: int, rate: str) -
     ],
 )
 def test_times_are_kept_however_slow_or_fast_a_film_is(pts: Sequence[int], average: str) -> None:
-    clock, ticks = Clock(), 1000 if average.startswith("0") else 9000
+    clock, ticks = FrameClock(), 1000 if average.startswith("0") else 9000
     said: Any = SimpleNamespace(time_base=Fraction(1, ticks))
     said.average_rate = said.guessed_rate = said.base_rate = None
     for each in pts:
-        clock.tick(each)
-    assert clock.times(said) == tuple(each * 90_000 // ticks for each in pts)
-    rate, doubt = clock.rate(said)
+        clock.note_frame(each)
+    assert clock.list_times(said) == tuple(each * 90_000 // ticks for each in pts)
+    rate, doubt = clock.find_rate(said)
     assert Fraction(1, 1001) <= rate <= 1000 and f"at {average} Hz on average" in doubt

@@ -19,7 +19,7 @@ def frame_of(pixel_format: str, height: int, width: int, *, seed: int) -> av.Vid
     return frame
 
 
-@pytest.mark.parametrize("pixel_format", sorted(formats._QUICK))
+@pytest.mark.parametrize("pixel_format", sorted(formats._QUICK_FORMATS))
 def test_the_quick_way_to_rgb_gives_the_same_values(
     pixel_format: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -30,7 +30,7 @@ def test_the_quick_way_to_rgb_gives_the_same_values(
             frame.colorspace, frame.color_range = tag, reach
             quick = formats.ToRgb()(frame)
             with monkeypatch.context() as patch:
-                patch.setattr(formats, "_QUICK", set())
+                patch.setattr(formats, "_QUICK_FORMATS", set())
                 plain = formats.ToRgb()(frame)
             assert quick.shape == (height, width, 3) and quick.dtype == np.uint8
             assert np.array_equal(quick, plain) and quick.flags.c_contiguous

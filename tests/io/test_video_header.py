@@ -13,7 +13,7 @@ import pytest
 import video_files as maker
 from masquerade.errors import BadInput
 from masquerade.io.video import probe, read, source
-from masquerade.io.video.probe import Counting
+from masquerade.io.video.probe import CountSource
 
 FILM = maker.moving(12, 48, 64)
 OTHERS = {
@@ -31,14 +31,14 @@ SAID = {".mp4", ".mov", ".avi"}  # whose headers tell a number of frames
 @pytest.mark.parametrize("name", [*maker.KINDS, *OTHERS])
 def test_a_header_tells_what_decoding_tells(name: str, tmp_path: Path) -> None:
     path = maker.make(tmp_path / name, FILM, (maker.KINDS | OTHERS)[name])
-    told, found = probe.told(path), probe.probe(path)
+    told, found = probe.probe_header(path), probe.probe(path)
     assert told.shape[1:] == found.shape[1:] and told.aspect == found.aspect
     assert (told.codec, told.rotation, told.bits) == (found.codec, found.rotation, found.bits)
-    assert told.counting in (Counting.HEADER, Counting.ABOUT)
-    assert found.counting is Counting.DECODED and found.frames == len(FILM)
+    assert told.counting in (CountSource.HEADER, CountSource.ABOUT)
+    assert found.counting is CountSource.DECODED and found.frames == len(FILM)
     if path.suffix in SAID and "fragments" not in name:
-        assert told.counting is Counting.HEADER
-    if told.counting is Counting.HEADER:
+        assert told.counting is CountSource.HEADER
+    if told.counting is CountSource.HEADER:
         assert told.frames == found.frames and told.rate == found.rate
     assert abs(told.frames - found.frames) <= 2
 
@@ -48,20 +48,20 @@ def test_a_picture_is_one_frame_whatever_its_header_says(suffix: str, tmp_path: 
     codec, form = {".png": ("png", "rgb24"), ".jpg": ("mjpeg", "yuvj444p")}[suffix]
     kind = maker.Kind(suffix=suffix, codec=codec, pixel_format=form)
     path = maker.make(tmp_path / f"a{suffix}", FILM[:1], kind)
-    assert probe.told(path).shape == (1, 48, 64, 3) == probe.probe(path).shape
+    assert probe.probe_header(path).shape == (1, 48, 64, 3) == probe.probe(path).shape
 
 
 def test_a_header_is_read_in_a_moment_however_long_the_film(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = maker.make(tmp_path / "a.mp4", maker.moving(90, 48, 64), maker.KINDS["h264.mp4"])
-    plain, seen = source.packets, []
+    plain, seen = source.demux_packets, []
     monkeypatch.setattr(
         source,
-        "packets",
+        "demux_packets",
         lambda *words: (seen.append(packet) or packet for packet in plain(*words)),
     )
-    assert probe.told(path).frames == 90
+    assert probe.probe_header(path).frames == 90
     assert len(seen) < 15, "as many as the first frame needs"
 
 
@@ -92,7 +92,7 @@ def test_what_a_header_shows_to_be_bad_is_refused(spoil: str, tmp_path: Path) ->
     data = path.read_bytes()
     path.write_bytes({"cut": data[:-200], "empty": b"", "text": b"hello" * 99}.get(spoil, data))
     with pytest.raises(BadInput):
-        probe.told(path, max_pixels=100 if spoil == "large" else 1 << 26)
+        probe.probe_header(path, max_pixels=100 if spoil == "large" else 1 << 26)
 
 
 def test_one_pass_counts_and_shows_every_frame(tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_one_pass_counts_and_shows_every_frame(tmp_path: Path) -> None:
     seen: list[np.ndarray] = []
     found = probe.probe(path, see=seen.append)
     assert found == probe.probe(path)
-    assert np.array_equal(seen, list(read.frames(path)))
+    assert np.array_equal(seen, list(read.read_frames(path)))
 
 
 def test_whoever_looks_may_stop_the_pass(tmp_path: Path) -> None:

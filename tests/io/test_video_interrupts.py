@@ -72,7 +72,7 @@ def test_whatever_ends_a_write_reaches_the_caller(suffix: str, error: Any) -> No
 
     def work(at: int) -> Fragile:
         stream = Fragile(io.BytesIO(), at, error)
-        write.write(stream, iter(film), suffix=suffix, rate=maker.RATE)  # type: ignore[arg-type]
+        write.write_video(stream, iter(film), suffix=suffix, rate=maker.RATE)  # type: ignore[arg-type]
         return stream
 
     assert attempts(work, error) > 0
@@ -86,7 +86,7 @@ def test_whatever_ends_a_read_reaches_the_caller(
     path = tmp_path / f"a{suffix}"
     film = FILM[: 1 if suffix == ".png" else None]
     with path.open("wb") as stream:
-        write.write(stream, iter(film), suffix=suffix, rate=maker.RATE)
+        write.write_video(stream, iter(film), suffix=suffix, rate=maker.RATE)
     plain = Path.open
 
     def work(at: int) -> Fragile:
@@ -98,7 +98,7 @@ def test_whatever_ends_a_read_reaches_the_caller(
 
         with monkeypatch.context() as patch:
             patch.setattr(Path, "open", fragile)
-            assert sum(1 for _ in read.frames(path)) == len(film)
+            assert sum(1 for _ in read.read_frames(path)) == len(film)
         return made[0]
 
     try:
@@ -167,7 +167,7 @@ def _interrupt(delay: float, over: threading.Event, sent: threading.Event) -> No
 def test_a_disk_that_is_full_at_any_point_is_told(suffix: str, tmp_path: Path) -> None:
     path = tmp_path / f"a{suffix}"
     with path.open("wb") as stream:
-        write.write(stream, iter(FILM), suffix=suffix, rate=maker.RATE)
+        write.write_video(stream, iter(FILM), suffix=suffix, rate=maker.RATE)
     size = path.stat().st_size
     for room in (0, 100, size // 2, size - 1):
         child = os.fork()
@@ -176,7 +176,7 @@ def test_a_disk_that_is_full_at_any_point_is_told(suffix: str, tmp_path: Path) -
             code = 0
             try:
                 with path.open("wb") as stream:
-                    write.write(stream, iter(FILM), suffix=suffix, rate=maker.RATE)
+                    write.write_video(stream, iter(FILM), suffix=suffix, rate=maker.RATE)
             except OSError as error:
                 code = 7 if "Expected room" in str(error) else 8
             os._exit(code)
@@ -189,21 +189,21 @@ def test_a_film_that_cannot_be_read_back_is_refused(
 ) -> None:
     """A hole is what a lost write leaves, a shorter file what a lost end leaves."""
     film = FILM[: 1 if suffix == ".png" else None]
-    plain = write.Encoder.finish
+    plain = write.VideoEncoder.finish
     for spoil in (_with_hole, _cut, _emptied):
         with (tmp_path / f"a{suffix}").open("w+b") as stream:
-            write.write(stream, iter(film), suffix=suffix, rate=maker.RATE)
+            write.write_video(stream, iter(film), suffix=suffix, rate=maker.RATE)
             spoil(stream.fileno())
             with pytest.raises(OSError, match="read back what was written"):
                 write._check_written(stream, film.shape)
 
-    def one_too_many(encoder: write.Encoder) -> None:
+    def one_too_many(encoder: write.VideoEncoder) -> None:
         plain(encoder)
         encoder.count += 1
 
-    monkeypatch.setattr(write.Encoder, "finish", one_too_many)
+    monkeypatch.setattr(write.VideoEncoder, "finish", one_too_many)
     with pytest.raises(OSError, match="read back what was written"):
-        write.write(io.BytesIO(), iter(film), suffix=suffix, rate=maker.RATE)
+        write.write_video(io.BytesIO(), iter(film), suffix=suffix, rate=maker.RATE)
 
 
 def _with_hole(file: int) -> None:

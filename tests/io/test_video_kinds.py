@@ -11,8 +11,8 @@ import pytest
 
 import video_files as maker
 from masquerade.errors import BadInput
-from masquerade.io.video import SUFFIXES, WRITABLE, probe, read, written_suffix
-from masquerade.publish.folder import Work, plan, release_folder
+from masquerade.io.video import SUFFIXES, WRITABLE, choose_suffix, probe, read
+from masquerade.publish.folder import FolderSettings, plan_folder, release_folder
 from masquerade.publish.recording import make_mechanism
 
 FILM = maker.moving(12, 48, 64)
@@ -40,12 +40,12 @@ def make(folder: Path, name: str) -> Path:
 @pytest.mark.parametrize("name", KINDS)
 def test_more_kinds_of_film_give_their_frames(name: str, tmp_path: Path) -> None:
     path = make(tmp_path, name)
-    film, rate_hz = read.whole(path)
+    film, rate_hz = read.read_whole(path)
     assert film.shape == FILM.shape and rate_hz == pytest.approx(25, rel=0.03)
     near = np.abs(film.astype(float) - FILM).mean()
     assert near < (25 if name == "a.gif" else 6)
     assert probe.probe(path).shape == FILM.shape
-    assert np.array_equal(read.segment(path, 3, 9), film[3:9])
+    assert np.array_equal(read.read_segment(path, 3, 9), film[3:9])
 
 
 @pytest.mark.parametrize("name", [name for name in KINDS if name != "a.mpg"])
@@ -70,7 +70,7 @@ def test_zeros_in_the_middle_are_refused(name: str, tmp_path: Path) -> None:
 
 def test_a_still_webp_is_a_picture_and_an_animated_one_is_refused(tmp_path: Path) -> None:
     path = maker.make(tmp_path / "a.webp", FILM[:1], WEBP)
-    frames = list(read.frames(path))
+    frames = list(read.read_frames(path))
     assert len(frames) == 1 and np.abs(frames[0].astype(float) - FILM[0]).mean() < 6
     with pytest.raises(BadInput, match="breaks off"):
         probe.probe(maker.cut(path, share=0.6))
@@ -85,7 +85,7 @@ def test_a_webp_is_turned_as_its_exif_says(tmp_path: Path) -> None:
     data = path.read_bytes() + b"EXIF" + struct.pack("<I", len(tiff)) + tiff
     path.write_bytes(data[:4] + struct.pack("<I", len(data) - 8) + data[8:])
     assert probe.probe(path).shape == (1, 64, 48, 3)
-    assert next(read.frames(path)).shape == (64, 48, 3)
+    assert next(read.read_frames(path)).shape == (64, 48, 3)
 
 
 def test_a_film_of_any_kind_is_released_as_one_that_can_be_written(
@@ -112,18 +112,21 @@ def test_the_folders_of_a_camera_are_released_whole(tmp_path: Path) -> None:
     jpeg = maker.Kind(suffix=".jpg", codec="mjpeg", pixel_format="yuvj420p")
     maker.make(card / "DCIM" / "IMG_0001.JPG", FILM[:1], jpeg)
     (card / "DCIM" / "INDEX.BDM").write_bytes(b"INDX")
-    kept = plan(card, tmp_path / "out", Work(keep_names=True))
+    kept = plan_folder(card, tmp_path / "out", FolderSettings(keep_names=True))
     names = {str(job.target.relative_to(tmp_path)) for job in kept.jobs}
     stream = "out/PRIVATE/AVCHD/BDMV/STREAM/00001.mp4"
     media = {"out/DCIM/100MEDIA/A.MP4", "out/DCIM/100MEDIA/a.mp4", stream}
     assert names == media | {"out/DCIM/P.png", "out/DCIM/IMG_0001.JPG"}
     done = release_folder(
-        card, tmp_path / "out", make_mechanism("mosaic"), work=Work(jobs=1, backend="threading")
+        card,
+        tmp_path / "out",
+        make_mechanism("mosaic"),
+        work=FolderSettings(jobs=1, backend="threading"),
     )
     assert [outcome.error for outcome in done] == [None] * 5
 
 
 def test_every_kind_has_an_output_that_can_be_written() -> None:
     for suffix in SUFFIXES:
-        assert written_suffix(suffix) in WRITABLE
-        assert written_suffix(suffix.upper()).lower() in WRITABLE
+        assert choose_suffix(suffix) in WRITABLE
+        assert choose_suffix(suffix.upper()).lower() in WRITABLE

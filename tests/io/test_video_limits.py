@@ -20,7 +20,7 @@ from masquerade.io import arrays
 from masquerade.io.devices import batch_frames
 from masquerade.io.video import formats, probe, read, whole
 from masquerade.mechanisms.pooled_gaussian import PooledGaussian
-from masquerade.publish.sources import Limits, find
+from masquerade.publish.sources import ReadLimits, probe_recording
 
 HUGE = (30_000, 20_000)
 
@@ -70,7 +70,7 @@ def test_frames_that_would_be_huge_are_refused_by_their_header(suffix: str, tmp_
     message = r"at most 67108864 pixels, got 30000x20000 .*--max-pixels"
     message = "damaged after frame 0" if suffix == ".avi" else message  # only the decoder knows
     before, began = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.monotonic()
-    for reader in (probe.probe, lambda path: list(read.frames(path)), find):
+    for reader in (probe.probe, lambda path: list(read.read_frames(path)), probe_recording):
         with pytest.raises(BadInput, match=message):
             reader(path)
     assert time.monotonic() - began < 5
@@ -113,15 +113,15 @@ def test_an_archive_that_unpacks_to_gigabytes_is_refused_by_its_header(tmp_path:
     path = tmp_path / "a.npz"
     np.savez_compressed(path, a=np.zeros(1 << 20), b=np.zeros(1 << 20))
     assert path.stat().st_size < 40_000
-    assert len(arrays.read(path).arrays) == 2
+    assert len(arrays.read_array_file(path).arrays) == 2
     with pytest.raises(BadInput, match=r"at most 10000000 bytes .* --max-bytes"):
-        find(path, limits=Limits(max_bytes=10_000_000))
+        probe_recording(path, limits=ReadLimits(max_bytes=10_000_000))
     np.save(tmp_path / "a.npy", np.zeros(2000))
     with pytest.raises(BadInput, match="at most 15999 bytes of numbers, got 16000"):
-        arrays.read(tmp_path / "a.npy", max_bytes=15_999)
+        arrays.read_array_file(tmp_path / "a.npy", max_bytes=15_999)
     (tmp_path / "a.csv").write_text("1,2\n" * 100)
     with pytest.raises(BadInput, match="at most 100 bytes"):
-        arrays.read(tmp_path / "a.csv", max_bytes=100)
+        arrays.read_array_file(tmp_path / "a.csv", max_bytes=100)
 
 
 @pytest.mark.parametrize("suffix", [".npy", ".npz"])
@@ -140,7 +140,7 @@ def test_a_header_that_announces_more_than_is_there_is_refused(suffix: str, tmp_
         else:
             path.write_bytes(body)
         with pytest.raises(BadInput, match="cannot be read"):
-            arrays.read(tmp_path / f"a{suffix}")
+            arrays.read_array_file(tmp_path / f"a{suffix}")
 
 
 @pytest.mark.parametrize("kind", [zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2])
@@ -151,7 +151,7 @@ def test_a_kind_of_compression_that_numpy_never_writes_is_refused(
     with zipfile.ZipFile(tmp_path / "a.npz", "w", kind) as archive:
         archive.write(tmp_path / "a.npy", "a.npy")
     with pytest.raises(BadInput, match="as NumPy writes it"):
-        arrays.read(tmp_path / "a.npz")
+        arrays.read_array_file(tmp_path / "a.npz")
 
 
 @pytest.mark.parametrize("name", ["../../x", "/etc/x", "a/../b", "C:x", "a\\b", "", "a\x1b[2Jb"])
@@ -162,14 +162,14 @@ def test_names_of_arrays_that_lead_elsewhere_are_refused(name: str, tmp_path: Pa
     ):
         np.lib.format.write_array(out, np.zeros(3))
     with pytest.raises(BadInput, match="plain name for array 1"):
-        arrays.read(tmp_path / "a.npz")
+        arrays.read_array_file(tmp_path / "a.npz")
 
 
 @pytest.mark.parametrize("name", ["=cmd|' /C calc'!A0", "+1", "-x", "@sum", "\x1b[2J"])
 def test_headings_that_a_spreadsheet_would_run_are_refused(name: str, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text(f"time,{name}\n1,2\n")
     with pytest.raises(BadInput, match="plain name for column 2") as error:
-        arrays.read(tmp_path / "a.csv", heading=True)
+        arrays.read_array_file(tmp_path / "a.csv", heading=True)
     assert name not in str(error.value)
 
 
@@ -195,7 +195,7 @@ def test_a_healthy_film_of_many_clusters_is_whole(tmp_path: Path) -> None:
         element(b"\x1a\x45\xdf\xa3", b"") + element(b"\x18\x53\x80\x67", cluster * 2000)
     )
     with path.open("rb") as stream:
-        whole.check(stream, path)
+        whole.check_whole(stream, path)
 
 
 def test_what_is_held_at_once_does_not_grow_with_the_frame() -> None:
@@ -203,11 +203,11 @@ def test_what_is_held_at_once_does_not_grow_with_the_frame() -> None:
     assert batch_frames(20_000, 20_000) == 1
     fine = PooledGaussian(epsilon=8, delta=1e-4, unit="pixels", pixels=4)
     for shape in ((250, 240, 320, 3), (250, 2160, 3840, 3), (250, 8000, 8000, 3)):
-        chunks = fine.chunks(shape)
+        chunks = fine.list_chunks(shape)
         assert sum(chunk.length for chunk in chunks) == 250
         sites = chunks[0].length * shape[1] * shape[2]
         assert sites <= 8 * (1 << 24) or chunks[0].length == 2
-    assert len(fine.chunks((250, 240, 320, 3))) == 1
+    assert len(fine.list_chunks((250, 240, 320, 3))) == 1
 
 
 def test_frames_that_were_read_are_let_go_at_once(tmp_path: Path) -> None:
@@ -215,7 +215,7 @@ def test_frames_that_were_read_are_let_go_at_once(tmp_path: Path) -> None:
     gc.collect()
     gc.disable()  # what only a collection of cycles would free counts as kept
     try:
-        for _ in read.frames(path):
+        for _ in read.read_frames(path):
             pass
         kept = [held for held in gc.get_objects() if type(held).__name__ == "SideDataContainer"]
         assert len(kept) <= 2

@@ -29,7 +29,7 @@ def zoo(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 def all_frames(path: Path) -> np.ndarray:
-    return np.stack(list(read.frames(path)))
+    return np.stack(list(read.read_frames(path)))
 
 
 def psnr(got: np.ndarray, true: np.ndarray) -> float:
@@ -58,22 +58,22 @@ def test_probing_counts_frames_and_finds_the_rate(name: str, zoo: dict[str, Path
 def test_a_segment_is_that_stretch_of_the_stream(name: str, zoo: dict[str, Path]) -> None:
     every = all_frames(zoo[name])
     for start, stop in ((0, 1), (3, 11), (8, 9), (17, 30), (29, 30)):
-        assert np.array_equal(read.segment(zoo[name], start, stop), every[start:stop])
+        assert np.array_equal(read.read_segment(zoo[name], start, stop), every[start:stop])
 
 
 def test_a_segment_is_found_by_seeking_where_that_is_safe(zoo: dict[str, Path]) -> None:
-    seeks = {name for name in KINDS if read._by_seeking(zoo[name], 26, 28) is not None}
+    seeks = {name for name in KINDS if read._read_by_seeking(zoo[name], 26, 28) is not None}
     assert seeks == {name for name in KINDS if not name.startswith("mpeg4")}
 
 
 def test_a_segment_outside_the_video_is_refused(zoo: dict[str, Path]) -> None:
     with pytest.raises(BadInput, match=r"31 frames in .*, got 30; ask for fewer"):
-        read.segment(zoo["h264.mp4"], 5, 31)
+        read.read_segment(zoo["h264.mp4"], 5, 31)
     with pytest.raises(BadInput, match="ask for fewer"):
-        read.segment(zoo["h264.mp4"], 40, 41)
+        read.read_segment(zoo["h264.mp4"], 40, 41)
     for start, stop in ((-1, 3), (3, 3), (4, 2)):
         with pytest.raises(ValueError, match="0 <= start < stop"):
-            read.segment(zoo["h264.mp4"], start, stop)
+            read.read_segment(zoo["h264.mp4"], start, stop)
 
 
 def test_variable_rate_becomes_the_average(tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_variable_rate_becomes_the_average(tmp_path: Path) -> None:
     assert found.is_variable_rate and found.frames == 30
     assert found.rate == Fraction(29 * 1000, int(pts[-1])).limit_denominator(1001)
     assert any("varies" in note for note in found.warnings)
-    assert np.array_equal(read.segment(path, 9, 25), all_frames(path)[9:25])
+    assert np.array_equal(read.read_segment(path, 9, 25), all_frames(path)[9:25])
 
 
 def test_an_edit_list_that_skips_the_beginning_is_obeyed(tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ def test_an_edit_list_that_skips_the_beginning_is_obeyed(tmp_path: Path) -> None
     every, got = all_frames(path), all_frames(short)
     assert len(got) == 20 and np.array_equal(got, every[10:])
     for start in (0, 5, 13, 19):
-        assert np.array_equal(read.segment(short, start, start + 1), got[start : start + 1])
+        assert np.array_equal(read.read_segment(short, start, start + 1), got[start : start + 1])
 
 
 @pytest.mark.parametrize("suffix", [".mp4", ".mov", ".mkv"])
@@ -284,7 +284,7 @@ def test_what_follows_a_whole_video_is_ignored(zoo: dict[str, Path], tmp_path: P
             assert len(all_frames(tmp_path / name)) == 30
     for suffix in (".png", ".jpg"):
         with (tmp_path / f"a{suffix}").open("wb") as stream:
-            write.write(stream, FILM[:1], suffix=suffix, rate=RATE)
+            write.write_video(stream, FILM[:1], suffix=suffix, rate=RATE)
         data = (tmp_path / f"a{suffix}").read_bytes()
         write_bytes(tmp_path / f"b{suffix}", data + data[: len(data) // 2])
         assert len(all_frames(tmp_path / f"b{suffix}")) == 1, "a gain map or a thumbnail"
@@ -341,7 +341,7 @@ BAD: dict[str, tuple[str, Callable[[Path], object]]] = {
 def test_bad_files_get_a_clear_error(name: str, tmp_path: Path) -> None:
     message, prepare = BAD[name]
     prepare(tmp_path / name)
-    for reader in (all_frames, probe.probe, lambda path: read.segment(path, 0, 3)):
+    for reader in (all_frames, probe.probe, lambda path: read.read_segment(path, 0, 3)):
         with pytest.raises(BadInput, match=message):
             reader(tmp_path / name)
 
@@ -358,7 +358,7 @@ def test_files_are_closed_whatever_happens(zoo: dict[str, Path]) -> None:
         return len(list(Path("/proc/self/fd").iterdir()))
 
     before = handles()
-    streams = [read.frames(path) for path in zoo.values()]
+    streams = [read.read_frames(path) for path in zoo.values()]
     for stream in streams:
         next(stream)
     assert handles() > before

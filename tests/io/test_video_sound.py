@@ -68,18 +68,18 @@ def heard(path: Path) -> np.ndarray:
 
 
 def rewritten(source: Path, target: Path) -> Path:
-    audio.check(source, suffix=target.suffix)
+    audio.check_audio(source, suffix=target.suffix)
     with target.open("w+b") as stream:
-        outline = write.Outline(
+        outline = write.FilmOutline(
             suffix=target.suffix,
             frames=len(FILM),
             height=FILM.shape[1],
             width=FILM.shape[2],
             rate=maker.RATE,
         )
-        with write.writing(stream, outline, audio_from=source) as encoder:
+        with write.open_encoder(stream, outline, audio_from=source) as encoder:
             for frame in FILM:
-                encoder.add(frame)
+                encoder.encode_array(frame)
     return target
 
 
@@ -107,7 +107,9 @@ def commented(plain: Path, target: Path) -> Path:
     with av.open(str(plain)) as source, av.open(str(target), "w") as container:
         video = container.add_stream_from_template(source.streams.video[0])
         sound = container.add_stream_from_template(source.streams.audio[0])
-        first, _, setup = audio._three(source.streams.audio[0].codec_context.extradata or b"")
+        first, _, setup = audio._split_three_packets(
+            source.streams.audio[0].codec_context.extradata or b""
+        )
         parts = (first, COMMENTS, setup)
         laced = b"".join(struct.pack(">H", len(part)) + part for part in parts)
         sound.codec_context.extradata = laced
@@ -123,7 +125,7 @@ def test_sound_that_a_container_refuses_only_at_its_packets_is_refused_beforehan
 ) -> None:
     source = sounding(tmp_path / "a.ts", "aac")
     with pytest.raises(ValueError, match=r"sound that a \.avi can hold, got aac"):
-        audio.check(source, suffix=".avi")
+        audio.check_audio(source, suffix=".avi")
     assert len(heard(rewritten(source, tmp_path / "b.mp4"))) > 10_000
 
 
@@ -137,23 +139,23 @@ def vorbis(comment: bytes, *, laced: bool) -> bytes:
 
 @pytest.mark.parametrize("laced", [False, True])
 def test_a_long_comment_is_cut_out_of_a_vorbis_header(laced: bool) -> None:
-    bare = audio.clean("vorbis", vorbis(b"", laced=laced))
-    assert audio.clean("vorbis", vorbis(MARK * 60, laced=laced)) == bare
+    bare = audio.clean_header("vorbis", vorbis(b"", laced=laced))
+    assert audio.clean_header("vorbis", vorbis(MARK * 60, laced=laced)) == bare
     assert MARK not in bare and bare.endswith(b"\x05vorbis" + bytes(99))
-    assert audio.clean("vorbis", bare) == bare
+    assert audio.clean_header("vorbis", bare) == bare
 
 
 def test_other_headers_keep_what_a_decoder_reads() -> None:
     head = b"OpusHead" + bytes([1, 2]) + bytes(9)
-    assert audio.clean("opus", head + b"OpusTags" + MARK) == head
+    assert audio.clean_header("opus", head + b"OpusTags" + MARK) == head
     many = b"OpusHead" + bytes([1, 6]) + bytes(8) + b"\1" + bytes(8)
-    assert audio.clean("opus", many + MARK) == many
+    assert audio.clean_header("opus", many + MARK) == many
     info = bytes(range(1, 35))
-    found = audio.clean("flac", b"fLaC\x00\x00\x00\x22" + info + MARK)
+    found = audio.clean_header("flac", b"fLaC\x00\x00\x00\x22" + info + MARK)
     assert found[:13] == info[:13] and len(found) == 34 and not any(found[18:])
-    assert audio.clean("flac", info + MARK) == found
-    assert audio.clean("alac", info + bytes(2) + MARK) == info + bytes(2)
-    assert audio.clean("aac", b"\x11\x90V\xe5\x00") == b"\x11\x90V\xe5\x00"
+    assert audio.clean_header("flac", info + MARK) == found
+    assert audio.clean_header("alac", info + bytes(2) + MARK) == info + bytes(2)
+    assert audio.clean_header("aac", b"\x11\x90V\xe5\x00") == b"\x11\x90V\xe5\x00"
 
 
 @pytest.mark.parametrize(
@@ -170,5 +172,5 @@ def test_other_headers_keep_what_a_decoder_reads() -> None:
 )
 def test_a_header_that_is_not_understood_is_refused(codec: str, header: bytes) -> None:
     with pytest.raises(BadInput, match=r"leave (the sound|it) out") as error:
-        audio.clean(codec, header)
+        audio.clean_header(codec, header)
     assert "Ada" not in str(error.value)

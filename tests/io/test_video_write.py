@@ -33,7 +33,7 @@ def written(
     audio_from: Path | None = None,
 ) -> Path:
     count, height, width, _ = film.shape
-    outline = write.Outline(
+    outline = write.FilmOutline(
         suffix=path.suffix,
         frames=count,
         height=height,
@@ -43,15 +43,15 @@ def written(
         exact=exact,
     )
     with path.open("wb") as stream:
-        with write.writing(stream, outline, audio_from=audio_from) as encoder:
+        with write.open_encoder(stream, outline, audio_from=audio_from) as encoder:
             for frame in film:
-                encoder.add(frame)
+                encoder.encode_array(frame)
     assert encoder.count == count
     return path
 
 
 def all_frames(path: Path) -> np.ndarray:
-    return np.stack(list(read.frames(path)))
+    return np.stack(list(read.read_frames(path)))
 
 
 def length(suffix: str) -> int:
@@ -140,7 +140,7 @@ def test_a_rewrite_leaves_nothing_but_frames(source: str, suffix: str, tmp_path:
     text = before.read_bytes()
     assert all(secret.encode() in text for secret in (*maker.SECRETS[:4], maker.SPOKEN))
     with (tmp_path / f"b{suffix}").open("wb") as stream:
-        write.write(stream, read.frames(before), suffix=suffix, rate=RATE)
+        write.write_video(stream, read.read_frames(before), suffix=suffix, rate=RATE)
     found = probe.probe(tmp_path / f"b{suffix}")
     assert found.frames == 30 and found.other_streams == () and found.chapters == 0
     assert not [key for key in found.metadata if "time" in key.lower()]
@@ -157,7 +157,7 @@ def test_pictures_leave_their_exif_behind(tmp_path: Path) -> None:
     path = maker.with_exif(written(tmp_path / "a.jpg", FILM[:1]), orientation=6)
     for suffix in (".jpg", ".png"):
         with (tmp_path / f"b{suffix}").open("wb") as stream:
-            write.write(stream, read.frames(path), suffix=suffix, rate=RATE)
+            write.write_video(stream, read.read_frames(path), suffix=suffix, rate=RATE)
         data = (tmp_path / f"b{suffix}").read_bytes()
         assert b"Exif" not in data and b"eXIf" not in data and b"Lavc" not in data
         assert all_frames(tmp_path / f"b{suffix}").shape == (1, 64, 48, 3)
@@ -222,9 +222,9 @@ REFUSED = {
 @pytest.mark.parametrize("message", REFUSED)
 def test_what_cannot_be_written_is_refused_beforehand(message: str) -> None:
     good = {"suffix": ".mp4", "frames": 1, "height": 48, "width": 64, "exact": False, "rate": RATE}
-    write.Outline(**good).check()  # type: ignore[arg-type]
+    write.FilmOutline(**good).check_outline()  # type: ignore[arg-type]
     with pytest.raises(ValueError) as error:
-        write.Outline(**(good | REFUSED[message])).check()  # type: ignore[arg-type]
+        write.FilmOutline(**(good | REFUSED[message])).check_outline()  # type: ignore[arg-type]
     assert message in str(error.value)
 
 
@@ -238,25 +238,25 @@ def test_nothing_is_written_where_writing_is_refused() -> None:
     ):
         stream = io.BytesIO()
         with pytest.raises(ValueError):
-            write.write(stream, iter(film), **({"suffix": suffix, "rate": RATE} | options))  # type: ignore[arg-type]
+            write.write_video(stream, iter(film), **({"suffix": suffix, "rate": RATE} | options))  # type: ignore[arg-type]
         assert stream.getvalue() == b""
 
 
 def test_another_number_of_frames_than_announced_is_refused() -> None:
     for count, message in ((11, "Expected 11 frames to write, got more"), (13, "got 12")):
-        outline = write.Outline(suffix=".mp4", frames=count, height=48, width=64)
+        outline = write.FilmOutline(suffix=".mp4", frames=count, height=48, width=64)
         with pytest.raises(BadInput, match=message):
-            with write.writing(io.BytesIO(), outline) as encoder:
+            with write.open_encoder(io.BytesIO(), outline) as encoder:
                 for frame in FILM:
-                    encoder.add(frame)
+                    encoder.encode_array(frame)
     with pytest.raises(BadInput, match="at least one frame to write, got none"):
-        write.write(io.BytesIO(), iter(()), suffix=".mp4", rate=RATE)
+        write.write_video(io.BytesIO(), iter(()), suffix=".mp4", rate=RATE)
 
 
 def test_frames_of_another_size_or_type_are_refused() -> None:
     for odd in (FILM[0, :40], FILM[0].astype(float)):
         with pytest.raises(ValueError, match="at frame 1"):
-            write.write(io.BytesIO(), iter([FILM[0], odd]), suffix=".mp4", rate=RATE)
+            write.write_video(io.BytesIO(), iter([FILM[0], odd]), suffix=".mp4", rate=RATE)
 
 
 def test_an_error_of_the_source_or_the_disk_comes_through() -> None:
@@ -270,9 +270,9 @@ def test_an_error_of_the_source_or_the_disk_comes_through() -> None:
 
     for suffix in (".mp4", ".mkv", ".avi", ".webm"):
         with pytest.raises(RuntimeError, match="power cut"):
-            write.write(io.BytesIO(), failing(), suffix=suffix, rate=RATE)
+            write.write_video(io.BytesIO(), failing(), suffix=suffix, rate=RATE)
         with pytest.raises(OSError, match="No space left"):
-            write.write(Full(), iter(FILM), suffix=suffix, rate=RATE)
+            write.write_video(Full(), iter(FILM), suffix=suffix, rate=RATE)
 
 
 def test_input_arrays_are_left_alone_and_may_be_views(tmp_path: Path) -> None:
@@ -340,21 +340,21 @@ def test_4k_is_read_and_written(tmp_path: Path) -> None:
 @pytest.mark.parametrize("suffix", [".mp4", ".mov", ".mkv"])
 def test_frames_have_the_times_that_are_given(suffix: str, exact: bool, tmp_path: Path) -> None:
     film, times = maker.moving(5, 24, 32), (0, 1800, 36_000, 37_800, 45_000)
-    outline = write.Outline(
+    outline = write.FilmOutline(
         suffix=suffix, frames=5, height=24, width=32, times=times, exact=exact, rate=Fraction(10)
     )
     with (tmp_path / f"out{suffix}").open("w+b") as stream:
-        with write.writing(stream, outline) as encoder:
+        with write.open_encoder(stream, outline) as encoder:
             for frame in film:
-                encoder.add(frame)
+                encoder.encode_array(frame)
     assert probe.probe(tmp_path / f"out{suffix}").times == times
 
 
 def test_times_that_cannot_be_kept_are_refused() -> None:
     of = {"frames": 3, "height": 24, "width": 32}
     with pytest.raises(ValueError, match=r"constant rate for a \.avi"):
-        write.Outline(suffix=".avi", times=(0, 1, 2), **of).check()
+        write.FilmOutline(suffix=".avi", times=(0, 1, 2), **of).check_outline()
     with pytest.raises(ValueError, match="Expected 3 times that rise"):
-        write.Outline(suffix=".mp4", times=(0, 2, 2), **of).check()
+        write.FilmOutline(suffix=".mp4", times=(0, 2, 2), **of).check_outline()
     with pytest.raises(ValueError, match="at most 6 hours between two frames, got 8; cut"):
-        write.Outline(suffix=".mp4", times=(0, 2, 2 + 8 * 3600 * 90_000), **of).check()
+        write.FilmOutline(suffix=".mp4", times=(0, 2, 2 + 8 * 3600 * 90_000), **of).check_outline()

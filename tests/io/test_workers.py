@@ -186,7 +186,7 @@ def test_a_journal_is_taken_up_and_what_failed_is_tried_again(tmp_path: Path) ->
     assert seen[-1] == 1, "of another run"
     squares(TaskJournal(path, run="b", is_resumed=False), [1], seen)
     assert seen[-2:] == [1, 1]
-    again.remove()
+    again.remove_file()
     assert not path.exists()
 
 
@@ -316,7 +316,7 @@ def test_workers_stay_for_the_next_run_from_the_same_place(
 def test_the_estimate_is_over_the_whole_and_leaves_out_what_was_done_before() -> None:
     now = [0.0]
     with progress.whole_bar("cells", total=100, done=50) as bar:
-        shown, left = bar.progress, progress._TimeOfWhole()
+        shown, left = bar.progress, progress._TotalTimeColumn()
         shown.get_time = lambda: now[0]
         task = shown.tasks[bar.task]
         task._get_time, task.start_time = shown.get_time, 0.0

@@ -32,19 +32,23 @@ from masquerade.events import (
     SelfComposedDpEvent,
 )
 from masquerade.guarantee import Relation, Unit, UnitName
-from masquerade.ledger.filter import Filter, FilterName, best_order
+from masquerade.ledger.filter import BudgetFilter, FilterName, find_best_order
 
 Curve: TypeAlias = Callable[[np.ndarray], np.ndarray]
 UNIT = 1 << 80  # costs are whole multiples of 2^-80
 
 
-def gaussian(epsilon: float, delta: float = 1e-5, relation: Relation = Relation.ZERO_OUT) -> Filter:
-    return Filter(name=FilterName.GAUSSIAN, epsilon=epsilon, delta=delta, relation=relation)
+def gaussian(
+    epsilon: float, delta: float = 1e-5, relation: Relation = Relation.ZERO_OUT
+) -> BudgetFilter:
+    return BudgetFilter(name=FilterName.GAUSSIAN, epsilon=epsilon, delta=delta, relation=relation)
 
 
-def renyi(epsilon: float, delta: float = 1e-5, relation: Relation = Relation.ZERO_OUT) -> Filter:
-    order = best_order(epsilon, delta)
-    return Filter(
+def renyi(
+    epsilon: float, delta: float = 1e-5, relation: Relation = Relation.ZERO_OUT
+) -> BudgetFilter:
+    order = find_best_order(epsilon, delta)
+    return BudgetFilter(
         name=FilterName.RENYI, epsilon=epsilon, delta=delta, relation=relation, order=order
     )
 
@@ -53,12 +57,12 @@ def sampled(q: float, z: float) -> PoissonSampledDpEvent:
     return PoissonSampledDpEvent(q, GaussianDpEvent(z))
 
 
-def let_through(cap: Filter, events: Iterable[DpEvent]) -> list[DpEvent]:
+def let_through(cap: BudgetFilter, events: Iterable[DpEvent]) -> list[DpEvent]:
     """The events that fit, each offered once, in order."""
     admitted, spent = [], 0
     for event in events:
-        if spent + cap.cost(event) <= cap.allowance:
-            spent += cap.cost(event)
+        if spent + cap.price_event(event) <= cap.allowance:
+            spent += cap.price_event(event)
             admitted.append(event)
     return admitted
 
@@ -164,7 +168,7 @@ def test_an_order_that_means_nothing_is_refused(order: float) -> None:
 def test_gaussian_costs_are_rounded_up_by_less_than_one_part(z: float, count: int) -> None:
     exact = Fraction(2) ** 2 / Fraction(z) ** 2 * count * UNIT
     cap = gaussian(1.0, relation=Relation.REPLACE_ONE)
-    assert 0 <= cap.cost(SelfComposedDpEvent(GaussianDpEvent(z), count)) - exact < 1
+    assert 0 <= cap.price_event(SelfComposedDpEvent(GaussianDpEvent(z), count)) - exact < 1
 
 
 @given(z=st.floats(5e-3, 1e4))
@@ -174,7 +178,11 @@ def test_laplace_costs_are_rounded_up(z: float) -> None:
         guess = mpmath.mpf(float(norm.isf(float(tail))))
         root = mpmath.findroot(lambda x: mpmath.ncdf(-x) / tail - 1, guess)
         exact = (2 * root) ** 2 * UNIT
-    assert exact <= gaussian(1.0).cost(LaplaceDpEvent(z)) <= exact * (1 + mpmath.mpf("1e-6")) + 1
+    assert (
+        exact
+        <= gaussian(1.0).price_event(LaplaceDpEvent(z))
+        <= exact * (1 + mpmath.mpf("1e-6")) + 1
+    )
 
 
 @settings(max_examples=40)
@@ -186,7 +194,7 @@ def test_allowances_are_rounded_down(epsilon: float, log_delta: float) -> None:
         ratio = epsilon / mu
         spent = mpmath.ncdf(mu / 2 - ratio) - mpmath.exp(epsilon) * mpmath.ncdf(-mu / 2 - ratio)
         assert spent <= delta
-        a = mpmath.mpf(best_order(epsilon, delta))
+        a = mpmath.mpf(find_best_order(epsilon, delta))
         slack = mpmath.log((a - 1) / a) - (mpmath.log(delta) + mpmath.log(a)) / (a - 1)
         assert renyi(epsilon, delta).allowance <= max(0, (epsilon - slack) * UNIT)
 
@@ -209,19 +217,19 @@ def test_a_release_calibrated_to_the_cap_fits_exactly_once(
         event = mechanism.event_for((frames, 3), Unit(name=UnitName.FRAME))
         assert event is not None
         cap = gaussian(epsilon, delta, Relation(relation))
-        assert cap.cost(event) <= cap.allowance < 1.000001 * cap.cost(event)
+        assert cap.price_event(event) <= cap.allowance < 1.000001 * cap.price_event(event)
 
 
 @pytest.mark.parametrize("make", [gaussian, renyi])
-def test_what_is_said_to_fit_fits_and_hardly_more_does(make: Callable[..., Filter]) -> None:
+def test_what_is_said_to_fit_fits_and_hardly_more_does(make: Callable[..., BudgetFilter]) -> None:
     cap = make(4.0, 1e-5)
     for spent in (0, cap.allowance // 3, cap.allowance * 9 // 10):
         left = cap.allowance - spent
-        fits = cap.epsilon_that_fits(left)
+        fits = cap.find_fitting_epsilon(left)
         for scale, is_refused in ((1 - 1e-9, False), (1 + 1e-6, True)):
-            sigma = accounting.gaussian_sigma(fits * scale, delta=1e-5, sensitivity=1)
-            assert (cap.cost(GaussianDpEvent(sigma)) > left) is is_refused
-    assert cap.epsilon_that_fits(0) == cap.epsilon_that_fits(-1) == 0
+            sigma = accounting.find_gaussian_sigma(fits * scale, delta=1e-5, sensitivity=1)
+            assert (cap.price_event(GaussianDpEvent(sigma)) > left) is is_refused
+    assert cap.find_fitting_epsilon(0) == cap.find_fitting_epsilon(-1) == 0
 
 
 @pytest.mark.parametrize("noise_multiplier", [1e-9, 1e-3, 1 / 710])
@@ -231,34 +239,34 @@ def test_a_pure_event_far_past_the_cap_is_refused_however_large_the_cap(
     event, epsilon = LaplaceDpEvent(noise_multiplier), 1 / noise_multiplier
     for cap in (gaussian(0.9 * epsilon), renyi(0.5 * epsilon)):
         try:
-            assert cap.cost(event) > cap.allowance
+            assert cap.price_event(event) > cap.allowance
         except UnsupportedEvent:
             pass  # refused before it is priced
 
 
 @given(z=st.floats(1.0, 1e300), order=st.floats(1.02, 500))
 def test_no_event_earns_budget_back(z: float, order: float) -> None:
-    cap = Filter(
+    cap = BudgetFilter(
         name=FilterName.RENYI, epsilon=8, delta=1e-5, relation=Relation.ZERO_OUT, order=order
     )
     for event in (LaplaceDpEvent(z), RevealedSampledDpEvent(1e-9, GaussianDpEvent(z))):
-        assert cap.cost(event) >= 0
+        assert cap.price_event(event) >= 0
 
 
 def test_events_without_a_price_are_refused() -> None:
     for event in (NonPrivateDpEvent(), GaussianDpEvent(0.0), LaplaceDpEvent(0.0)):
         for cap in (gaussian(8.0), renyi(8.0)):
             with pytest.raises(UnsupportedEvent):
-                cap.cost(event)
+                cap.price_event(event)
     with pytest.raises(UnsupportedEvent, match="--filter renyi"):
-        gaussian(8.0).cost(sampled(0.01, 1.0))
-    assert gaussian(8.0).cost(NoOpDpEvent()) == renyi(8.0).cost(NoOpDpEvent()) == 0
+        gaussian(8.0).price_event(sampled(0.01, 1.0))
+    assert gaussian(8.0).price_event(NoOpDpEvent()) == renyi(8.0).price_event(NoOpDpEvent()) == 0
 
 
 @pytest.mark.parametrize("kind", [PoissonSampledDpEvent, RevealedSampledDpEvent])
 def test_sampling_without_noise_is_refused(kind: type) -> None:
     with pytest.raises(UnsupportedEvent):
-        renyi(8.0).cost(kind(0.01, GaussianDpEvent(0.0)))
+        renyi(8.0).price_event(kind(0.01, GaussianDpEvent(0.0)))
 
 
 @pytest.mark.parametrize(
@@ -282,7 +290,7 @@ def test_a_cap_that_means_nothing_is_refused(fields: dict[str, object], message:
         "relation": Relation.ZERO_OUT,
     }
     with pytest.raises(ValueError, match=message):
-        Filter(**(good | fields))  # type: ignore[arg-type]
+        BudgetFilter(**(good | fields))  # type: ignore[arg-type]
 
 
 @given(
@@ -295,12 +303,14 @@ def test_gaussians_that_get_through_stay_within_the_cap(
 ) -> None:
     cap = gaussian(epsilon, relation=relation)
     admitted = let_through(cap, map(GaussianDpEvent, zs))
-    left = cap.allowance - sum(map(cap.cost, admitted))
+    left = cap.allowance - sum(map(cap.price_event, admitted))
     distance = 2 if relation is Relation.REPLACE_ONE else 1
     last = GaussianDpEvent(distance / math.sqrt(max(left, 1) / UNIT) * (1 + 1e-15))
     full = let_through(cap, [*admitted, last])
     assert full[-1] is last, "the last one takes all that is left"
-    assert accounting.epsilon(ComposedDpEvent(full), delta=1e-5, relation=relation) <= epsilon
+    assert (
+        accounting.compute_epsilon(ComposedDpEvent(full), delta=1e-5, relation=relation) <= epsilon
+    )
 
 
 @settings(max_examples=8)
@@ -317,11 +327,13 @@ def test_gaussians_that_get_through_stay_within_the_cap(
     epsilon=st.sampled_from([0.5, 2.0, 6.0]),
 )
 def test_mixed_lists_that_get_through_stay_within_the_cap(
-    events: list[DpEvent], make: Callable[[float], Filter], epsilon: float
+    events: list[DpEvent], make: Callable[[float], BudgetFilter], epsilon: float
 ) -> None:
     admitted = let_through(make(epsilon), events * 4)
     if admitted:
-        total = accounting.epsilon(ComposedDpEvent(admitted), delta=1e-5, relation="zero_out")
+        total = accounting.compute_epsilon(
+            ComposedDpEvent(admitted), delta=1e-5, relation="zero_out"
+        )
         assert total <= epsilon
 
 
@@ -331,10 +343,10 @@ def test_training_that_gets_through_stays_within_the_cap(
     q: float, z: float, relation: Relation
 ) -> None:
     cap = renyi(3.0, relation=relation)
-    steps = cap.allowance // cap.cost(sampled(q, z))
+    steps = cap.allowance // cap.price_event(sampled(q, z))
     run = SelfComposedDpEvent(sampled(q, z), steps)
-    assert 0 < steps and cap.cost(run) <= cap.allowance
-    assert 0.3 < accounting.epsilon(run, delta=1e-5, relation=relation) <= 3.0
+    assert 0 < steps and cap.price_event(run) <= cap.allowance
+    assert 0.3 < accounting.compute_epsilon(run, delta=1e-5, relation=relation) <= 3.0
 
 
 EPSILON, DELTA = 2.0, 1e-4
@@ -369,7 +381,7 @@ def test_either_list_fits_if_fixed_and_choosing_between_them_does_not() -> None:
     """Neither continuation spends more than delta 1e-4; choosing by the outcome spends 1.9e-4."""
     for event, curve in ((PURE, laplace_curve), (RARE, rare_curve)):
         fixed = ComposedDpEvent([FIRST, event])
-        assert accounting.epsilon(fixed, delta=DELTA, relation="zero_out") <= EPSILON
+        assert accounting.compute_epsilon(fixed, delta=DELTA, relation="zero_out") <= EPSILON
         assert 0.9e-4 < delta_after_first(curve) <= DELTA
     assert delta_after_first(laplace_curve, rare_curve) > 1.9 * DELTA
 

@@ -18,22 +18,22 @@ from typing import Any
 import numpy as np
 import pytest
 
-from masquerade import Options, make_mechanism, release_file, release_value
+from masquerade import FileSettings, make_mechanism, release_file, release_value
 from masquerade.errors import BadInput, BudgetExceeded
 from masquerade.guarantee import Relation, Unit, UnitName
 from masquerade.ledger import Ledger
 from masquerade.ledger import store as ledger_store
 from masquerade.ledger.content import Content
 from masquerade.ledger.filter import FilterName
-from masquerade.ledger.words import summary_of
+from masquerade.ledger.words import make_summary
 from masquerade.mechanism import Mechanism
 from masquerade.mechanisms.gaussian_noise import GaussianNoise
 from masquerade.noise import Noise
-from masquerade.publish.spine import IfStanding
+from masquerade.publish.spine import IfExists
 from masquerade.tradeoff import gaussian_epsilon, gaussian_mu
 
 DELTA = 1e-5
-AGAIN = Options(if_standing=IfStanding.OVERWRITE)
+AGAIN = FileSettings(if_standing=IfExists.OVERWRITE)
 MECHANISM = make_mechanism("gaussian_noise", epsilon=1, delta=DELTA, unit="frame", low=0, high=9)
 FLAGS = f"--mechanism gaussian_noise --epsilon 1 --delta {DELTA} --unit frame --low 0 --high 9"
 FRAME, SUBJECT = Unit(name=UnitName.FRAME), Unit(name=UnitName.SUBJECT)
@@ -82,19 +82,19 @@ def opened(address: str, *, count: int = 3, members: int = 1, name: str = "ward"
     ledger = Ledger(address)
     ledger.open_account(name, FRAME, epsilon=affords(count), delta=DELTA)
     for seed in range(members):
-        ledger.add(name, values(seed))
+        ledger.add_content(name, values(seed))
     return ledger
 
 
 def kinds(ledger: Ledger) -> list[str]:
-    return [entry.kind for entry in ledger.entries()]
+    return [entry.kind for entry in ledger.read_entries()]
 
 
 def reserve_all(ledger: Ledger, value: np.ndarray, mechanism: Mechanism = MECHANISM) -> int:
     """How many releases get through before the first refusal."""
     for count in range(100):
         try:
-            ledger.reserve(value, mechanism)
+            ledger.reserve_release(value, mechanism)
         except BudgetExceeded:
             return count
     raise AssertionError("no refusal in a hundred releases")
@@ -110,19 +110,19 @@ def test_an_account_is_read_back_as_it_was_opened(address: str) -> None:
         relation=Relation.ZERO_OUT,
         rule=FilterName.RENYI,
     )
-    assert Ledger(address).book().accounts == {"faces": account}
+    assert Ledger(address).read_book().accounts == {"faces": account}
     assert account.cap.order is not None and account.cap.order > 1
 
 
 def test_the_cap_is_kept_and_a_refusal_spends_nothing(address: str) -> None:
     ledger = opened(address, count=3)
     assert reserve_all(ledger, values(0)) == 3
-    before = ledger.entries()
+    before = ledger.read_entries()
     with pytest.raises(BudgetExceeded, match=r"14\.3 % of its budget left .* Nothing was spent"):
-        ledger.reserve(values(0), MECHANISM)
-    assert ledger.entries() == before
-    book = ledger.book()
-    fixed = summary_of(book, book.accounts["ward"], set())["fixed_list_epsilon"]
+        ledger.reserve_release(values(0), MECHANISM)
+    assert ledger.read_entries() == before
+    book = ledger.read_book()
+    fixed = make_summary(book, book.accounts["ward"], set())["fixed_list_epsilon"]
     assert fixed == pytest.approx(gaussian_epsilon(gaussian_mu(1, DELTA) * 3**0.5, DELTA), abs=2e-4)
 
 
@@ -139,10 +139,13 @@ def test_the_spend_is_recorded_before_the_mechanism_runs(
     receipt = release_value(values(0), MECHANISM, ledger=ledger).receipt
     assert seen == [["open", "add", "reserve"]]
     assert kinds(ledger) == ["open", "add", "reserve", "settle"]
-    assert ledger.book().settled == {3: receipt.output_sha256} and receipt.ledger_sequence == 3
-    assert receipt.ledger_head == ledger.entries()[2].head
-    ledger.settle(receipt)
-    assert len(ledger.entries()) == 4, "settling twice changes nothing"
+    assert (
+        ledger.read_book().output_by_reservation == {3: receipt.output_sha256}
+        and receipt.ledger_sequence == 3
+    )
+    assert receipt.ledger_head == ledger.read_entries()[2].head
+    ledger.record_output(receipt)
+    assert len(ledger.read_entries()) == 4, "settling twice changes nothing"
 
     def broken(self: GaussianNoise, value: Any, noise: Noise) -> Any:
         raise RuntimeError("power cut")
@@ -157,17 +160,17 @@ def test_every_account_that_holds_a_file_is_charged_or_none(address: str) -> Non
     ledger = opened(address, count=3, name="ward")
     ledger.open_account("hospital", SUBJECT, epsilon=60, delta=DELTA)
     ledger.open_account("tight", FRAME, epsilon=affords(1), delta=DELTA)
-    ledger.add("hospital", values(0), subject="ann")
-    ledger.reserve(values(0), MECHANISM)
-    [ward, hospital] = ledger.entries()[-1].payload["charges"]
+    ledger.add_content("hospital", values(0), subject="ann")
+    ledger.reserve_release(values(0), MECHANISM)
+    [ward, hospital] = ledger.read_entries()[-1].payload["charges"]
     assert [ward["account"], hospital["account"]] == ["ward", "hospital"]
     assert int(hospital["cost"]) == pytest.approx(4 * int(ward["cost"]), rel=1e-5), "four frames"
-    ledger.add("tight", values(0), remake=make_mechanism)
-    before = ledger.book()
-    for ask in (ledger.quote, ledger.reserve):
+    ledger.add_content("tight", values(0), remake=make_mechanism)
+    before = ledger.read_book()
+    for ask in (ledger.quote_release, ledger.reserve_release):
         with pytest.raises(BudgetExceeded, match="account tight"):
             ask(values(0), MECHANISM)
-    assert ledger.book() == before, "ward could have paid, and did not"
+    assert ledger.read_book() == before, "ward could have paid, and did not"
 
 
 def test_inside_a_file_every_file_has_its_own_total(address: str) -> None:
@@ -180,50 +183,52 @@ def test_a_subject_pays_for_all_of_its_files(address: str) -> None:
     ledger = Ledger(address)
     ledger.open_account("people", SUBJECT, epsilon=affords(3), delta=DELTA)
     for seed, subject in enumerate(["ann", "ann", "ben"]):
-        ledger.add("people", values(seed), subject=subject)
-    ledger.reserve(values(0), mechanism)
+        ledger.add_content("people", values(seed), subject=subject)
+    ledger.reserve_release(values(0), mechanism)
     assert reserve_all(ledger, values(1), mechanism) == 2
     assert reserve_all(ledger, values(2), mechanism) == 3
     with pytest.raises(BudgetExceeded, match="account people"):
-        ledger.add("people", values(2), subject="ann", remake=make_mechanism)  # for ben's as well
+        ledger.add_content(
+            "people", values(2), subject="ann", remake=make_mechanism
+        )  # for ben's as well
     for both in ("cleo", " dora "):  # both are in the picture: both pay
-        ledger.add("people", values(4), subject=both)
-    ledger.reserve(values(4), mechanism)
-    assert [c["holder"] for c in ledger.entries()[-1].payload["charges"]] == ["cleo", "dora"]
+        ledger.add_content("people", values(4), subject=both)
+    ledger.reserve_release(values(4), mechanism)
+    assert [c["holder"] for c in ledger.read_entries()[-1].payload["charges"]] == ["cleo", "dora"]
     with pytest.raises(ValueError, match="Expected a subject exactly where"):
-        ledger.add("people", values(3))
+        ledger.add_content("people", values(3))
 
 
 def test_files_that_show_the_same_footage_are_charged_as_one(address: str) -> None:
     ledger = opened(address, count=3, members=2)
     trimmed = values(0)[:3]
-    member = ledger.add("ward", trimmed, same_as=values(0))
-    assert member == ledger.add("ward", values(0)) == ledger.add("ward", trimmed)
-    ledger.reserve(values(0), MECHANISM)
+    member = ledger.add_content("ward", trimmed, same_as=values(0))
+    assert member == ledger.add_content("ward", values(0)) == ledger.add_content("ward", trimmed)
+    ledger.reserve_release(values(0), MECHANISM)
     assert reserve_all(ledger, trimmed) == 2
     assert reserve_all(ledger, values(1)) == 3
     with pytest.raises(ValueError, match="both are members of their own"):
-        ledger.add("ward", values(1), same_as=values(0))
+        ledger.add_content("ward", values(1), same_as=values(0))
     with pytest.raises(BadInput, match="in an account"):
-        ledger.reserve(values(7), MECHANISM)
+        ledger.reserve_release(values(7), MECHANISM)
 
 
 def test_what_cannot_be_charged_is_refused(address: str) -> None:
     ledger = opened(address)
     with pytest.raises(BadInput, match="in an account of this ledger"):
-        ledger.reserve(values(9), MECHANISM)
+        ledger.reserve_release(values(9), MECHANISM)
     with pytest.raises(ValueError, match="live noise under a ledger"):
         release_value(values(0), MECHANISM, noise=Noise(seed=1), ledger=ledger)
     ledger.open_account("people", SUBJECT, epsilon=50, delta=DELTA)
-    ledger.add("people", values(1), subject="ann")
+    ledger.add_content("people", values(1), subject="ann")
     only = OneUnitOnly(epsilon=1, delta=DELTA, unit="frame", low=0, high=9)
     with pytest.raises(ValueError, match="states its cost for subject, the unit of the account"):
-        ledger.reserve(values(1), only)
-    ledger.reserve(values(0), only)
+        ledger.reserve_release(values(1), only)
+    ledger.reserve_release(values(0), only)
     ledger.open_account("teachers", Unit(name=UnitName.SHARD), epsilon=50, delta=DELTA)
-    ledger.add("teachers", values(1), subject="teacher 1")
+    ledger.add_content("teachers", values(1), subject="teacher 1")
     with pytest.raises(ValueError, match="states its cost for shard"):
-        ledger.reserve(values(1), MECHANISM)
+        ledger.reserve_release(values(1), MECHANISM)
     assert kinds(ledger).count("reserve") == 1
 
 
@@ -233,10 +238,12 @@ def test_the_same_numbers_are_the_same_member_in_every_format(address: str, tmp_
     (tmp_path / "a.csv").write_text("\n".join(",".join(map(repr, row)) for row in numbers.tolist()))
     for place, name in enumerate(["a.npy", "a.csv"]):
         release_file(tmp_path / name, tmp_path / f"out-{place}.npy", MECHANISM, ledger=ledger)
-    spends = [entry.payload for entry in ledger.entries() if entry.kind == "reserve"]
+    spends = [entry.payload for entry in ledger.read_entries() if entry.kind == "reserve"]
     assert len(spends) == 2 and spends[0]["member"] == spends[1]["member"]
     others = numbers + 2.0**-40, numbers.reshape(3, 4), (numbers, numbers)
-    assert Content.of(numbers).fingerprint not in [Content.of(o).fingerprint for o in others]
+    assert Content.from_value(numbers).fingerprint not in [
+        Content.from_value(o).fingerprint for o in others
+    ]
 
 
 def test_a_receipt_does_not_depend_on_what_the_file_holds(
@@ -256,7 +263,7 @@ def test_a_receipt_does_not_depend_on_what_the_file_holds(
         monkeypatch.setattr(secrets, "token_hex", lambda n, c=count: f"{next(c):0{2 * n}x}")
         ledger = Ledger(tmp_path / f"{name}.db")
         ledger.open_account("ward", FRAME, epsilon=8, delta=DELTA)
-        ledger.add("ward", value)
+        ledger.add_content("ward", value)
         receipts.append(release_value(value, MECHANISM, noise=same_bits(), ledger=ledger).receipt)
     assert receipts[0].output_sha256 != receipts[1].output_sha256
     assert receipts[0] == replace(receipts[1], output_sha256=receipts[0].output_sha256)
@@ -267,13 +274,13 @@ def test_key_and_hashes_stay_in_the_ledger(address: str, tmp_path: Path) -> None
     np.save(tmp_path / "in.npy", values(0))
     release_file(tmp_path / "in.npy", tmp_path / "out.npy", MECHANISM, ledger=ledger)
     text = (tmp_path / "out.npy.receipt.json").read_text()
-    with ledger._store.session() as session:
+    with ledger._store.open_ledger_session() as session:
         key, connection = session._key.hex(), session.connection
         [content] = connection.exec_driver_sql("SELECT content, member, mac FROM contents").all()
-    assert Content.of(values(0)).fingerprint.hex() not in (content.content, content.mac)
-    secret = [key, *content, Content.of(values(0)).fingerprint.hex()]
+    assert Content.from_value(values(0)).fingerprint.hex() not in (content.content, content.mac)
+    secret = [key, *content, Content.from_value(values(0)).fingerprint.hex()]
     assert all(len(word) >= 16 and word not in text for word in secret)
-    assert ledger.entries()[2].head in text
+    assert ledger.read_entries()[2].head in text
 
 
 def test_a_second_run_spends_nothing(address: str, tmp_path: Path) -> None:
@@ -282,27 +289,29 @@ def test_a_second_run_spends_nothing(address: str, tmp_path: Path) -> None:
     np.save(source, values(0))
     np.save(other, values(1))
     first = release_file(source, target, MECHANISM, ledger=ledger)
-    before, output = ledger.entries(), target.read_bytes()
+    before, output = ledger.read_entries(), target.read_bytes()
     again = release_file(source, target, MECHANISM, ledger=ledger)
-    assert again.receipt == first.receipt and ledger.entries() == before
+    assert again.receipt == first.receipt and ledger.read_entries() == before
     with pytest.raises(FileExistsError, match="from another file"):
         release_file(other, target, MECHANISM, ledger=ledger)
     elsewhere = opened(str(tmp_path / "elsewhere.db"))
     with pytest.raises(FileExistsError, match="outside this ledger"):
         release_file(source, target, MECHANISM, ledger=elsewhere)
-    assert ledger.entries() == before and kinds(elsewhere) == ["open", "add"]
+    assert ledger.read_entries() == before and kinds(elsewhere) == ["open", "add"]
     assert target.read_bytes() == output
     release_file(source, target, MECHANISM, ledger=ledger, options=AGAIN)
     assert kinds(ledger)[-2:] == ["reserve", "settle"] and target.read_bytes() != output
 
 
-@pytest.mark.parametrize("choice", [IfStanding.REFUSE, IfStanding.RESUME])
-def test_an_output_from_outside_is_refused(choice: IfStanding, tmp_path: Path) -> None:
+@pytest.mark.parametrize("choice", [IfExists.REFUSE, IfExists.RESUME])
+def test_an_output_from_outside_is_refused(choice: IfExists, tmp_path: Path) -> None:
     ledger, source, target = opened(str(tmp_path / "b.db")), tmp_path / "in.npy", tmp_path / "o.npy"
     np.save(source, values(0))
     release_file(source, target, MECHANISM)
     with pytest.raises(FileExistsError, match="outside this ledger"):
-        release_file(source, target, MECHANISM, ledger=ledger, options=Options(if_standing=choice))
+        release_file(
+            source, target, MECHANISM, ledger=ledger, options=FileSettings(if_standing=choice)
+        )
     assert kinds(ledger) == ["open", "add"]
 
 

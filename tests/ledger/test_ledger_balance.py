@@ -19,18 +19,18 @@ from test_ledger import DELTA, FRAME, MECHANISM, SUBJECT, affords, opened, value
 from test_ledger_faults import code_of, fork
 
 from masquerade import make_mechanism, release_value
-from masquerade.accounting.compose import sampled_gaussian
+from masquerade.accounting.compose import make_sampled_gaussian
 from masquerade.errors import BadInput, BudgetExceeded
 from masquerade.guarantee import Relation
-from masquerade.ledger import Book, Content, Ledger, Run, balance, store
+from masquerade.ledger import AccountBook, Content, Ledger, Run, balance, store
 from masquerade.ledger import book as books
 from masquerade.ledger.filter import FilterName
-from masquerade.ledger.tables import Tampered
+from masquerade.ledger.tables import LedgerTampered
 
 address = test_ledger.address
 BEFORE = Path(__file__).parents[1] / "fixtures" / "before"
 WHOLE = replace(MECHANISM, unit="subject")  # type: ignore[type-var]
-EVENT = sampled_gaussian(8.0, sampling_prob=0.5, steps=4)
+EVENT = make_sampled_gaussian(8.0, sampling_prob=0.5, steps=4)
 
 
 @pytest.fixture(autouse=True)
@@ -40,8 +40,8 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def make_soon(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(balance, "FIRST", 4)
-    patch.setattr(balance, "EVERY", 3)
+    patch.setattr(balance, "MIN_ENTRIES", 4)
+    patch.setattr(balance, "ENTRIES_PER_BALANCE", 3)
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,7 @@ def nine_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         make_soon(patch)
         ledger = opened(str(folder / "budget.db"), count=100, members=2)
         for _ in range(6):
-            ledger.reserve(values(0), MECHANISM)
+            ledger.reserve_release(values(0), MECHANISM)
     return folder
 
 
@@ -64,7 +64,7 @@ def nine(nine_folder: Path, tmp_path: Path) -> Ledger:
 
 def unused(ledger: Ledger) -> str:
     """The member of which nothing was released."""
-    book = ledger.book()
+    book = ledger.read_book()
     return next(member for _, member in book.holders if not book.is_released(member))
 
 
@@ -74,11 +74,11 @@ def never(monkeypatch: pytest.MonkeyPatch, soon: None) -> Callable[[], None]:
     return lambda: monkeypatch.setattr(balance.Balance, "is_due", lambda *_: False)
 
 
-def folded(ledger: Ledger) -> Book:
+def folded(ledger: Ledger) -> AccountBook:
     """What the entries say, one by one."""
-    book = Book()
-    for entry in ledger.entries():
-        book.apply(entry)
+    book = AccountBook()
+    for entry in ledger.read_entries():
+        book.apply_entry(entry)
     return book
 
 
@@ -88,7 +88,7 @@ def run_of(number: int, seeds: list[int]) -> Run:
         method="dp_sgd",
         fields={},
         events=dict.fromkeys(Relation, EVENT),
-        contents=tuple(Content.of(values(seed)) for seed in seeds),
+        contents=tuple(Content.from_value(values(seed)) for seed in seeds),
         units=tuple(range(len(seeds))),
     )
 
@@ -98,17 +98,17 @@ def do_something(ledger: Ledger, rng: np.random.Generator) -> None:
     deed, seed, other = (int(rng.integers(top)) for top in (6, 8, 8))
     who = ["Ann", "ANN", "Ben", "cleo"][seed % 4]
     if deed == 0:
-        ledger.add("people", values(seed), subject=who, remake=make_mechanism)
+        ledger.add_content("people", values(seed), subject=who, remake=make_mechanism)
     elif deed == 1:
-        ledger.add("ward", values(seed), remake=make_mechanism)
+        ledger.add_content("ward", values(seed), remake=make_mechanism)
     elif deed == 2:
-        ledger.add("ward", values(seed), same_as=values(other), remake=make_mechanism)
+        ledger.add_content("ward", values(seed), same_as=values(other), remake=make_mechanism)
     elif deed == 3:
         ledger.reserve_run(run_of(int(rng.integers(5)), sorted({seed, other})))
     elif deed == 4:
         release_value(values(seed), WHOLE, ledger=ledger, accept_grey=True)
     else:
-        ledger.reserve(values(seed), MECHANISM)
+        ledger.reserve_release(values(seed), MECHANISM)
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -123,43 +123,47 @@ def test_a_balance_is_what_the_entries_come_to_whatever_was_done(seed: int, tmp_
             do_something(ledger, rng)
         except (BadInput, BudgetExceeded, ValueError):
             refused += 1
-    book = ledger.book()
+    book = ledger.read_book()
     assert book == folded(ledger) and 0 < refused < 40
-    kinds = {entry.kind for entry in ledger.entries()}
-    assert kinds == {"open", "add", "reserve", "settle"} and book.runs() and len(book.settled) > 1
-    found = ledger.verify()
-    assert found.entries == len(ledger.entries()) and found.balance > found.entries - 4
+    kinds = {entry.kind for entry in ledger.read_entries()}
+    assert (
+        kinds == {"open", "add", "reserve", "settle"}
+        and book.list_run_entries()
+        and len(book.output_by_reservation) > 1
+    )
+    found = ledger.verify_entries()
+    assert found.entries == len(ledger.read_entries()) and found.balance > found.entries - 4
 
 
 def test_a_reserve_reads_only_what_came_since(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(balance, "EVERY", 5)
-    ledger, read, made = opened(str(tmp_path / "b.db"), count=100), [0], store._entry
+    monkeypatch.setattr(balance, "ENTRIES_PER_BALANCE", 5)
+    ledger, read, made = opened(str(tmp_path / "b.db"), count=100), [0], store._make_entry
     for _ in range(30):
-        ledger.reserve(values(0), MECHANISM)
+        ledger.reserve_release(values(0), MECHANISM)
 
     def counted(row: Any) -> Any:
         read[0] += 1
         return made(row)
 
-    monkeypatch.setattr(store, "_entry", counted)
+    monkeypatch.setattr(store, "_make_entry", counted)
     for _ in range(10):
         read[0] = 0
-        ledger.reserve(values(0), MECHANISM)
+        ledger.reserve_release(values(0), MECHANISM)
         assert read[0] <= 2 * 5 + 1, "twice what is new, and the witness's"
     read[0] = 0
-    ledger.verify()
+    ledger.verify_entries()
     assert read[0] >= 42, "and this walks everything"
 
 
 def test_the_cap_is_kept_across_balances(address: str) -> None:
     ledger = opened(address, count=20)
     assert test_ledger.reserve_all(ledger, values(0)) == 20
-    assert ledger.quote_all([Content.of(values(0))], MECHANISM) != [None]
-    book = ledger.book()
-    assert book == folded(ledger) and ledger.verify().balance >= 18
-    assert book.count_of(book.accounts["ward"], next(iter(book.spent))[1]) == 20
+    assert ledger.quote_releases([Content.from_value(values(0))], MECHANISM) != [None]
+    book = ledger.read_book()
+    assert book == folded(ledger) and ledger.verify_entries().balance >= 18
+    assert book.count_charges(book.accounts["ward"], next(iter(book.cost_by_payer))[1]) == 20
 
 
 def test_racers_past_balances_get_exactly_the_spends_there_are(address: str) -> None:
@@ -169,19 +173,19 @@ def test_racers_past_balances_get_exactly_the_spends_there_are(address: str) -> 
     def race() -> None:
         os.close(start)
         os.read(gate, 1)  # all wait here until the gate is closed
-        ledger.reserve(values(0), MECHANISM)
+        ledger.reserve_release(values(0), MECHANISM)
 
     children = [fork(race) for _ in range(10)]
     os.close(start)
     os.close(gate)
     assert sorted(code_of(child) for child in children) == [0] * 7 + [3] * 3
-    assert ledger.verify().entries == 9 and ledger.book() == folded(ledger)
+    assert ledger.verify_entries().entries == 9 and ledger.read_book() == folded(ledger)
 
 
 def test_kills_while_a_balance_is_written_leave_the_books_right(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(balance, "EVERY", 1)
+    monkeypatch.setattr(balance, "ENTRIES_PER_BALANCE", 1)
     steps = ("ledger/balance.py", "ledger/balance.py", "ledger/book.py", "ledger/desk.py")
     monkeypatch.setattr(test_ledger_kills, "STEPS", (*steps, "ledger/store.py"))
     scene = test_ledger_kills.Scene(str(tmp_path / "budget.db"), tmp_path)
@@ -190,7 +194,9 @@ def test_kills_while_a_balance_is_written_leave_the_books_right(
     states = test_ledger_kills.kill_at_lines(scene, 14)
     assert states <= {"nothing", "reserve", "reserve settle", "reserve settle output"}
     test_ledger_kills.kill_at_times(scene, 6)
-    assert scene.ledger.verify().balance > 4 and scene.ledger.book() == folded(scene.ledger)
+    assert scene.ledger.verify_entries().balance > 4 and scene.ledger.read_book() == folded(
+        scene.ledger
+    )
 
 
 CHANGES = {
@@ -235,10 +241,10 @@ def test_whatever_a_reserve_relies_on_is_checked(
 ) -> None:
     never()
     meddle(nine, CHANGES[what])
-    with pytest.raises(Tampered):
-        nine.reserve(values(0), MECHANISM)
-    with pytest.raises(Tampered):
-        nine.verify()
+    with pytest.raises(LedgerTampered):
+        nine.reserve_release(values(0), MECHANISM)
+    with pytest.raises(LedgerTampered):
+        nine.verify_entries()
 
 
 @pytest.mark.parametrize("what", OLD)
@@ -246,12 +252,14 @@ def test_what_a_reserve_does_not_rely_on_is_found_by_verify(
     what: str, nine: Ledger, never: Callable[[], None]
 ) -> None:
     never()
-    spent = nine.book().spent
+    spent = nine.read_book().cost_by_payer
     meddle(nine, OLD[what].replace("{other}", unused(nine)))
-    [cost] = [int(c["cost"]) for c in nine.reserve(values(0), MECHANISM).payload["charges"]]
-    assert sum(nine.book().spent.values()) == sum(spent.values()) + cost, "nothing came back"
-    with pytest.raises(Tampered):
-        nine.verify()
+    [cost] = [int(c["cost"]) for c in nine.reserve_release(values(0), MECHANISM).payload["charges"]]
+    assert sum(nine.read_book().cost_by_payer.values()) == sum(spent.values()) + cost, (
+        "nothing came back"
+    )
+    with pytest.raises(LedgerTampered):
+        nine.verify_entries()
 
 
 def test_a_file_whose_fingerprint_was_taken_away_does_not_come_back_as_a_new_one(
@@ -259,13 +267,13 @@ def test_a_file_whose_fingerprint_was_taken_away_does_not_come_back_as_a_new_one
 ) -> None:
     meddle(nine, f"UPDATE contents SET content = '00' WHERE member = '{unused(nine)}'")
     for act in (
-        lambda: nine.add("ward", values(1)),
-        lambda: nine.add("ward", values(5)),
-        lambda: nine.reserve(values(1), MECHANISM),
-        lambda: nine.count_members([Content.of(values(1))]),
-        lambda: nine.add("ward", values(0), same_as=values(1)),
+        lambda: nine.add_content("ward", values(1)),
+        lambda: nine.add_content("ward", values(5)),
+        lambda: nine.reserve_release(values(1), MECHANISM),
+        lambda: nine.count_members([Content.from_value(values(1))]),
+        lambda: nine.add_content("ward", values(0), same_as=values(1)),
     ):
-        with pytest.raises(Tampered, match="fingerprint was changed"):
+        with pytest.raises(LedgerTampered, match="fingerprint was changed"):
             act()
 
 
@@ -276,8 +284,8 @@ def test_an_old_page_in_a_new_balance_is_refused_and_an_old_balance_does_no_harm
     with sqlite3.connect(path) as connection:
         connection.execute(f"VACUUM INTO '{old}'")
     for _ in range(6):
-        ledger.reserve(values(0), MECHANISM)
-    spent = ledger.book().spent
+        ledger.reserve_release(values(0), MECHANISM)
+    spent = ledger.read_book().cost_by_payer
 
     def put_back(*tables: str, where: str = "1") -> None:
         with sqlite3.connect(path) as connection:
@@ -292,28 +300,28 @@ def test_an_old_page_in_a_new_balance_is_refused_and_an_old_balance_does_no_harm
 
     shutil.copy(path, tmp_path / "good.db")
     put_back("pages", where="name LIKE 'payers/%/%'")
-    with pytest.raises(Tampered, match="page of its balance"):
-        ledger.reserve(values(0), MECHANISM)
+    with pytest.raises(LedgerTampered, match="page of its balance"):
+        ledger.reserve_release(values(0), MECHANISM)
     shutil.copy(tmp_path / "good.db", path)
     put_back("pages", "balance")
-    assert ledger.verify().balance < 10 and ledger.book().spent == spent
+    assert ledger.verify_entries().balance < 10 and ledger.read_book().cost_by_payer == spent
 
 
 @pytest.mark.parametrize("how", ["emptied", "of another form"])
 def test_without_a_balance_everything_is_walked(
     how: str, nine: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ledger, book = nine, nine.book()
+    ledger, book = nine, nine.read_book()
     if how == "emptied":
         meddle(ledger, "DELETE FROM balance")
     else:
-        monkeypatch.setattr(balance, "FORM", "2, Unicode 99")
-    assert ledger.verify().balance == 0 and ledger.book() == book
-    assert ledger.verify().balance == 9, "and it is carried forward anew"
+        monkeypatch.setattr(balance, "BALANCE_FORM", "2, Unicode 99")
+    assert ledger.verify_entries().balance == 0 and ledger.read_book() == book
+    assert ledger.verify_entries().balance == 9, "and it is carried forward anew"
     meddle(ledger, "DELETE FROM balance")
     meddle(ledger, "UPDATE entries SET time = '2020-01-01T00:00:00+00:00' WHERE sequence = 2")
-    with pytest.raises(Tampered, match="entry 2"):
-        ledger.reserve(values(0), MECHANISM)
+    with pytest.raises(LedgerTampered, match="entry 2"):
+        ledger.reserve_release(values(0), MECHANISM)
 
 
 def test_a_restored_backup_with_a_balance_is_refused(nine: Ledger, tmp_path: Path) -> None:
@@ -321,62 +329,64 @@ def test_a_restored_backup_with_a_balance_is_refused(nine: Ledger, tmp_path: Pat
     shutil.copy(path, old)
     witness = Path(f"{path}.witness").read_bytes()
     for _ in range(5):
-        ledger.reserve(values(0), MECHANISM)
+        ledger.reserve_release(values(0), MECHANISM)
     newer = path.read_bytes()
     shutil.copy(old, path)
-    with pytest.raises(Tampered, match="older copy"):
-        ledger.reserve(values(0), MECHANISM)
+    with pytest.raises(LedgerTampered, match="older copy"):
+        ledger.reserve_release(values(0), MECHANISM)
     path.write_bytes(newer)
     Path(f"{path}.witness").write_bytes(witness)
-    ledger.reserve(values(0), MECHANISM)  # a witness that is behind the balance has seen its entry
+    ledger.reserve_release(
+        values(0), MECHANISM
+    )  # a witness that is behind the balance has seen its entry
     Path(f"{path}.witness").write_bytes(witness.replace(b'"head": "', b'"head": "0'))
-    with pytest.raises(Tampered, match="older copy"):
-        ledger.reserve(values(0), MECHANISM)
+    with pytest.raises(LedgerTampered, match="older copy"):
+        ledger.reserve_release(values(0), MECHANISM)
 
 
 def test_a_clock_behind_a_balance_is_noticed(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(balance, "EVERY", 1)
+    monkeypatch.setattr(balance, "ENTRIES_PER_BALANCE", 1)
     ledger, _ = opened(address, members=3), balance
-    ledger.book()
-    assert ledger.verify().balance == 4, "no entry came since"
+    ledger.read_book()
+    assert ledger.verify_entries().balance == 4, "no entry came since"
     test_ledger_clock.jump(monkeypatch, -2)
-    with pytest.raises(Tampered, match="Set the clock right"):
-        ledger.reserve(values(0), MECHANISM)
+    with pytest.raises(LedgerTampered, match="Set the clock right"):
+        ledger.reserve_release(values(0), MECHANISM)
     ledger.accept_clock()
-    ledger.reserve(values(0), MECHANISM)
-    assert [entry.sequence for entry in ledger.verify().clocks] == [5]
+    ledger.reserve_release(values(0), MECHANISM)
+    assert [entry.sequence for entry in ledger.verify_entries().clocks] == [5]
 
 
 def test_a_ledger_of_the_version_before_gets_a_balance_as_it_grows(tmp_path: Path) -> None:
     for name in ("budget.db", "budget.db.witness"):
         shutil.copy(BEFORE / name, tmp_path / name)
     ledger = Ledger(tmp_path / "budget.db")
-    assert ledger.verify().balance == 0
-    book, entries = ledger.book(), ledger.entries()
-    assert ledger.verify().balance == len(entries) > 4
-    assert ledger.book() == book == folded(ledger) and ledger.entries() == entries
+    assert ledger.verify_entries().balance == 0
+    book, entries = ledger.read_book(), ledger.read_entries()
+    assert ledger.verify_entries().balance == len(entries) > 4
+    assert ledger.read_book() == book == folded(ledger) and ledger.read_entries() == entries
     ledger.open_account("new", FRAME, epsilon=affords(3), delta=DELTA)
-    ledger.add("new", values(0))
+    ledger.add_content("new", values(0))
     assert test_ledger.reserve_all(ledger, values(0)) == 3
-    assert ledger.verify().balance > len(entries)
+    assert ledger.verify_entries().balance > len(entries)
 
 
 def test_a_list_of_very_many_kinds_is_not_recomposed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Any
 ) -> None:
-    monkeypatch.setattr(books, "_MOST_KINDS", 2)
+    monkeypatch.setattr(books, "_MAX_KINDS", 2)
     path = tmp_path / "budget.db"
     ledger = opened(str(path), count=50)
     for place in range(3):
-        shown = ledger.summaries("ward")[0]
+        shown = ledger.list_summaries("ward")[0]
         assert (shown["fixed_list_epsilon"] is not None) and shown[
             "releases_of_the_busiest"
         ] == place
-        ledger.reserve(values(0), replace(MECHANISM, epsilon=1 + place / 10))  # type: ignore[type-var]
-    [shown] = ledger.summaries()
+        ledger.reserve_release(values(0), replace(MECHANISM, epsilon=1 + place / 10))  # type: ignore[type-var]
+    [shown] = ledger.list_summaries()
     assert shown["fixed_list_epsilon"] is None and shown["releases_of_the_busiest"] == 3
     assert "of too many kinds" in command("ledger", "show", "--ledger", path).out
-    assert ledger.verify().balance > 0 and ledger.book() == folded(ledger)
+    assert ledger.verify_entries().balance > 0 and ledger.read_book() == folded(ledger)
 
 
 def test_verify_says_which_balance_it_worked_out(nine: Ledger, command: Any) -> None:
@@ -387,12 +397,12 @@ def test_verify_says_which_balance_it_worked_out(nine: Ledger, command: Any) -> 
 def test_an_entry_that_a_balance_stands_after_is_missed(nine: Ledger, tmp_path: Path) -> None:
     for witness in tmp_path.glob("budget.db?*"):
         witness.unlink()
-    while nine.verify().balance != nine.verify().entries:
-        nine.reserve(values(0), MECHANISM)
-        nine.book()
-    last = nine.verify().entries
+    while nine.verify_entries().balance != nine.verify_entries().entries:
+        nine.reserve_release(values(0), MECHANISM)
+        nine.read_book()
+    last = nine.verify_entries().entries
     with sqlite3.connect(tmp_path / "budget.db") as database:
         database.execute("DELETE FROM entries WHERE sequence = ?", (last,))
     database.close()
-    with pytest.raises(Tampered):
-        nine.reserve(values(0), MECHANISM)
+    with pytest.raises(LedgerTampered):
+        nine.reserve_release(values(0), MECHANISM)

@@ -12,7 +12,7 @@ from test_ledger import MECHANISM, kinds, opened, values
 
 from masquerade.ledger import Ledger
 from masquerade.ledger import store as ledger_store
-from masquerade.ledger.tables import Tampered
+from masquerade.ledger.tables import LedgerTampered
 
 address = test_ledger.address
 
@@ -37,12 +37,12 @@ def test_a_clock_that_jumps_back_is_noticed(
     ledger = opened(address)
     jump(monkeypatch, hours)
     if is_refused:
-        with pytest.raises(Tampered, match="Set the clock right"):
-            ledger.reserve(values(0), MECHANISM)
+        with pytest.raises(LedgerTampered, match="Set the clock right"):
+            ledger.reserve_release(values(0), MECHANISM)
         assert kinds(ledger) == ["open", "add"]
     else:
-        ledger.reserve(values(0), MECHANISM)
-        times = [entry.time for entry in ledger.entries()]
+        ledger.reserve_release(values(0), MECHANISM)
+        times = [entry.time for entry in ledger.read_entries()]
         assert times == sorted(times) and len(times) == 3
 
 
@@ -52,16 +52,16 @@ def test_a_ledger_that_a_wrong_clock_froze_goes_on_when_the_steward_says_so(
     with monkeypatch.context() as patch:
         jump(patch, 5000)
         ledger = opened(address)
-        heads = [entry.head for entry in ledger.entries()]
-    with pytest.raises(Tampered, match="ledger clock --accept"):
-        ledger.reserve(values(0), MECHANISM)
+        heads = [entry.head for entry in ledger.read_entries()]
+    with pytest.raises(LedgerTampered, match="ledger clock --accept"):
+        ledger.reserve_release(values(0), MECHANISM)
     accept = ["ledger", "clock", "--ledger", address]
-    assert command(*accept).code == 2 and len(ledger.entries()) == 2
+    assert command(*accept).code == 2 and len(ledger.read_entries()) == 2
     done = command(*accept, "--accept")
     assert done.code == 0 and "Entry 3: the clock was set back from" in done.out
-    ledger.reserve(values(0), MECHANISM)
+    ledger.reserve_release(values(0), MECHANISM)
     assert kinds(ledger) == ["open", "add", "clock", "reserve"]
-    entries = ledger.entries()
+    entries = ledger.read_entries()
     assert [entry.head for entry in entries[:2]] == heads
     assert entries[2].payload == {"before": entries[1].time} and entries[2].time < entries[1].time
     assert "the steward accepts it" in command("ledger", "history", "--ledger", address).out
@@ -69,4 +69,4 @@ def test_a_ledger_that_a_wrong_clock_froze_goes_on_when_the_steward_says_so(
     assert verified["ok"] is True and verified["clock_accepted"] == [3]
     again = command(*accept, "--accept")
     assert again.code == 2 and "nothing to accept" in again.err
-    assert len(Ledger(address).entries()) == 4
+    assert len(Ledger(address).read_entries()) == 4

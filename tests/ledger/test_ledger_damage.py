@@ -16,7 +16,7 @@ from test_ledger import MECHANISM, opened, values
 from masquerade import release_file, release_value
 from masquerade.errors import BadInput
 from masquerade.ledger import Ledger
-from masquerade.ledger.tables import Tampered
+from masquerade.ledger.tables import LedgerTampered
 
 address = test_ledger.address
 TABLES = ("ledger", "entries", "contents")
@@ -45,7 +45,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("whole")
     ledger = opened(str(folder / "budget.db"), members=2)
     for seed in (0, 1):
-        ledger.reserve(values(seed), MECHANISM)
+        ledger.reserve_release(values(seed), MECHANISM)
     with sqlite3.connect(folder / "budget.db") as connection:
         for table in TABLES:
             connection.execute(f"CREATE TABLE loose AS SELECT * FROM {table}")
@@ -54,14 +54,14 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     connection.execute("PRAGMA journal_mode=DELETE")
     connection.execute("VACUUM")
     connection.close()
-    assert len(Ledger(folder / "budget.db").entries()) == 5
+    assert len(Ledger(folder / "budget.db").read_entries()) == 5
     return folder / "budget.db"
 
 
 def read_everything(path: Path) -> None:
     ledger = Ledger(path)
-    ledger.book()
-    ledger.quote(values(0), MECHANISM)
+    ledger.read_book()
+    ledger.quote_release(values(0), MECHANISM)
 
 
 def damage_row(path: Path, rng: np.random.Generator) -> str:
@@ -137,22 +137,22 @@ def test_an_entry_of_a_newer_version_is_refused_and_not_skipped(
     kind: str, payload: dict[str, Any], tmp_path: Path
 ) -> None:
     ledger = opened(str(tmp_path / "budget.db"))
-    with ledger._store.session() as session:
-        session.append(kind, payload)
+    with ledger._store.open_ledger_session() as session:
+        session.append_entry(kind, payload)
     with pytest.raises(BadInput, match=r"entry 3 of kind|untouched"):
-        ledger.reserve(values(0), MECHANISM)
+        ledger.reserve_release(values(0), MECHANISM)
 
 
 @pytest.mark.parametrize("text", ['{"ledger": 1}', '{"sequence": 1e999}', "-3", "0"])
 def test_a_witness_of_nonsense_is_refused(text: str, tmp_path: Path) -> None:
     ledger, witness = opened(str(tmp_path / "b.db")), tmp_path / "b.db.witness"
     if not text.startswith("{"):
-        with ledger._store.session() as session:
+        with ledger._store.open_ledger_session() as session:
             name = session.ledger_id
         text = f'{{"ledger": "{name}", "sequence": {text}, "head": "x"}}'
     witness.write_text(text)
     with pytest.raises(BadInput, match=r"readable witness|older copy"):
-        ledger.entries()
+        ledger.read_entries()
 
 
 def test_a_server_without_its_driver_is_a_message(
@@ -193,14 +193,14 @@ def test_meddling_is_noticed(what: str, address: str) -> None:
     ledger = opened(address)
     for _ in range(2):
         release_value(values(0), MECHANISM, ledger=ledger)
-    assert len(ledger.entries()) == 6
+    assert len(ledger.read_entries()) == 6
     with ledger._store._engine.begin() as connection:
         for statement in MEDDLING[what].split("; "):
             assert connection.exec_driver_sql(statement).rowcount >= 1
-    with pytest.raises(Tampered):
-        ledger.entries()
-    with pytest.raises(Tampered):
-        ledger.reserve(values(0), MECHANISM)
+    with pytest.raises(LedgerTampered):
+        ledger.read_entries()
+    with pytest.raises(LedgerTampered):
+        ledger.reserve_release(values(0), MECHANISM)
 
 
 def test_a_restored_backup_is_refused(tmp_path: Path, command: Any) -> None:
@@ -219,8 +219,8 @@ def test_a_restored_backup_is_refused(tmp_path: Path, command: Any) -> None:
         shutil.copy(file, old.with_suffix(file.suffix))
     release("b.npy")
     shutil.copy(old, path)
-    with pytest.raises(Tampered, match="older copy"):
-        ledger.reserve(values(0), MECHANISM)
+    with pytest.raises(LedgerTampered, match="older copy"):
+        ledger.reserve_release(values(0), MECHANISM)
     verify = ["ledger", "verify", "--ledger", path]
     assert command(*verify).code == 4
 
@@ -244,9 +244,9 @@ def test_a_lost_witness_is_written_anew(address: str, tmp_path: Path) -> None:
     [witness] = tmp_path.rglob("*.witness")
     said = witness.read_text()
     witness.unlink()
-    ledger.entries()
+    ledger.read_entries()
     assert witness.read_text() == said
-    ledger.reserve(values(0), MECHANISM)
+    ledger.reserve_release(values(0), MECHANISM)
     assert witness.read_text() != said
 
 
@@ -254,8 +254,8 @@ def test_a_fingerprint_that_stands_twice_does_not_hide_a_missing_one(tmp_path: P
     """In a table without its constraints, as a careless restore leaves it."""
     path = tmp_path / "budget.db"
     ledger = opened(str(path), count=3, members=2)
-    ledger.reserve(values(0), MECHANISM)
-    book = ledger.book()
+    ledger.reserve_release(values(0), MECHANISM)
+    book = ledger.read_book()
     [gone] = [member for _, member in book.holders if book.is_released(member)]
     with sqlite3.connect(path) as database:
         database.execute("CREATE TABLE other AS SELECT * FROM contents WHERE member <> ?", (gone,))
@@ -263,7 +263,7 @@ def test_a_fingerprint_that_stands_twice_does_not_hide_a_missing_one(tmp_path: P
         database.execute("DROP TABLE contents")
         database.execute("ALTER TABLE other RENAME TO contents")
     database.close()
-    with pytest.raises(Tampered, match="fingerprint"):
-        ledger.verify()
-    with pytest.raises(Tampered, match="fingerprint"):
-        ledger.reserve(values(1), MECHANISM)
+    with pytest.raises(LedgerTampered, match="fingerprint"):
+        ledger.verify_entries()
+    with pytest.raises(LedgerTampered, match="fingerprint"):
+        ledger.reserve_release(values(1), MECHANISM)

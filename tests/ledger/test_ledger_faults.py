@@ -51,7 +51,7 @@ def test_sixteen_racers_get_exactly_the_five_spends_there_are(address: str) -> N
     def race() -> None:
         os.close(start)
         os.read(gate, 1)  # all wait here until the gate is closed
-        ledger.reserve(values(0), MECHANISM)
+        ledger.reserve_release(values(0), MECHANISM)
 
     children = [fork(race) for _ in range(16)]
     os.close(start)
@@ -67,7 +67,7 @@ def test_one_ledger_comes_of_many_that_open_it_at_once(address: str) -> None:
 
     children = [fork(open_account(place)) for place in range(8)]
     assert [code_of(child) for child in children] == [0] * 8
-    assert set(Ledger(address).book().accounts) == {f"ward {place}" for place in range(8)}
+    assert set(Ledger(address).read_book().accounts) == {f"ward {place}" for place in range(8)}
 
 
 @pytest.mark.parametrize(("limit", "spent"), [(2048, []), (300_000, ["reserve"])])
@@ -75,7 +75,7 @@ def test_a_full_disk_never_leaves_an_output_without_a_spend(
     limit: int, spent: list[str], tmp_path: Path
 ) -> None:
     ledger, big = opened(str(tmp_path / "budget.db")), np.zeros((100_000, 1))
-    ledger.add("ward", big)
+    ledger.add_content("ward", big)
     np.save(tmp_path / "in.npy", big)
 
     def run() -> None:
@@ -126,10 +126,10 @@ def test_what_is_no_ledger_is_refused(tmp_path: Path) -> None:
     (tmp_path / "empty.db").touch()
     for path in (text, folder, other, tmp_path / "empty.db", tmp_path / "missing.db"):
         with pytest.raises(BadInput):
-            Ledger(path).entries()
+            Ledger(path).read_entries()
     for path in (text, folder):
         with pytest.raises(BadInput, match=r"read and written|folder"):
             Ledger(path).open_account("ward", FRAME, epsilon=1, delta=DELTA)
     assert text.read_text().startswith("hello") and not (tmp_path / "missing.db").exists()
     with pytest.raises(BadInput):
-        Ledger("postgresql://postgres:@/postgres?host=/nowhere").entries()
+        Ledger("postgresql://postgres:@/postgres?host=/nowhere").read_entries()

@@ -17,13 +17,13 @@ import test_ledger
 from test_ledger import MECHANISM, kinds, opened, values
 from test_ledger_faults import code_of, fork
 
-from masquerade import Options, check_receipt, release_file
+from masquerade import FileSettings, check_receipt, release_file
 from masquerade.errors import BadInput
 from masquerade.io import atomic
 from masquerade.ledger import Ledger
 from masquerade.ledger.tables import OutOfReach
 from masquerade.mechanisms.gaussian_noise import GaussianNoise
-from masquerade.publish.spine import IfStanding
+from masquerade.publish.spine import IfExists
 
 address = test_ledger.address
 STEPS = ("publish/recording.py", "publish/spine.py", "publish/bills.py", "io/atomic.py")
@@ -51,7 +51,7 @@ class Scene:
 
     def __init__(self, address: str, folder: Path) -> None:
         self.ledger, self.target = opened(address, count=5000), folder / "out.npy"
-        self.source, self.seen = folder / "in.npy", len(self.ledger.entries())
+        self.source, self.seen = folder / "in.npy", len(self.ledger.read_entries())
         np.save(self.source, values(0))
 
     def release(self) -> None:
@@ -60,20 +60,20 @@ class Scene:
             self.target,
             MECHANISM,
             ledger=self.ledger,
-            options=Options(if_standing=IfStanding.OVERWRITE),
+            options=FileSettings(if_standing=IfExists.OVERWRITE),
         )
 
     def judge(self) -> str:
         """How far the run came; whatever it is, the books must be right."""
-        entries = self.ledger.entries()
+        entries = self.ledger.read_entries()
         assert len(entries) >= self.seen, "a recorded spend was lost"
         new, self.seen = [entry.kind for entry in entries[self.seen :]], len(entries)
         assert new in ([], ["reserve"], ["reserve", "settle"])
         is_new = False
         if self.target.exists():
             receipt = check_receipt(self.target)
-            assert self.ledger.strangers([receipt]) == []
-            assert self.ledger.vouches_for(receipt, values(0))
+            assert self.ledger.find_strangers([receipt]) == []
+            assert self.ledger.has_spend_for(receipt, values(0))
             reserves = [entry for entry in entries if entry.kind == "reserve"]
             is_new = bool(new) and receipt.ledger_sequence == reserves[-1].sequence
         assert not is_new or "settle" in new, "an output, and not settled"
@@ -113,14 +113,14 @@ def kill_at_names(scene: Scene) -> set[str]:
     for last in ("out.npy.receipt.json", "out.npy.receipt.json.sig", "out.npy"):
 
         def run(last: str = last) -> None:
-            plain = atomic.Part.name
+            plain = atomic.UnfinishedFile.move_into_place
 
-            def name(part: atomic.Part) -> None:
+            def name(part: atomic.UnfinishedFile) -> None:
                 if part.target.name == last:
                     os.kill(os.getpid(), signal.SIGKILL)
                 plain(part)
 
-            atomic.Part.name = name  # type: ignore[method-assign]
+            atomic.UnfinishedFile.move_into_place = name  # type: ignore[method-assign]
             scene.release()
 
         assert code_of(fork(run)) == -signal.SIGKILL
@@ -182,7 +182,7 @@ def test_a_crash_before_settling_leaves_the_budget_spent_and_no_output(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt, match="is spent"):
-        patch.setattr(Ledger, "settle", cut)
+        patch.setattr(Ledger, "record_output", cut)
         release_file(tmp_path / "in.npy", tmp_path / "out.npy", MECHANISM, ledger=ledger)
     assert kinds(ledger) == ["open", "add", "reserve"] and not list(tmp_path.glob("out*"))
 
@@ -199,7 +199,7 @@ def test_an_output_that_stands_unsettled_is_settled_by_the_second_run(
         raise error("It is away.")
 
     with monkeypatch.context() as patch, pytest.raises(error, match="stands and its spend"):
-        patch.setattr(Ledger, "settle", away)
+        patch.setattr(Ledger, "record_output", away)
         release_file(tmp_path / "in.npy", tmp_path / "out.npy", MECHANISM, ledger=ledger)
     assert kinds(ledger) == ["open", "add", "reserve"] and (tmp_path / "out.npy").exists()
     assert release_file(tmp_path / "in.npy", tmp_path / "out.npy", MECHANISM, ledger=ledger).stood

@@ -18,9 +18,9 @@ from masquerade.datasets.stage import Stage
 from masquerade.errors import BadInput
 from masquerade.guarantee import Unit, UnitName
 from masquerade.ledger import Content, Ledger
-from masquerade.ledger.content import alike
-from masquerade.ledger.desk import Desk
-from masquerade.ledger.tables import Tampered
+from masquerade.ledger.content import find_alike
+from masquerade.ledger.desk import OpenLedger
+from masquerade.ledger.tables import LedgerTampered
 from video_files import Kind
 
 address = test_ledger.address
@@ -54,7 +54,7 @@ COPIES = {
 
 
 def look(frames: np.ndarray) -> bytes:
-    return Content.of_frames(frames.shape, frames).look
+    return Content.from_frames(frames.shape, frames).look
 
 
 @pytest.fixture
@@ -104,35 +104,35 @@ def test_people_and_places_of_the_stage_are_told_apart(in_world: Path) -> None:
     found = [look(frames) for frames in films]
     for place, frames in enumerate(films):
         others = found[:place] + found[place + 1 :]
-        assert alike(found[place], others) == []
-        assert alike(look(frames[5:11, :, ::-1]), found) == [place]
-        assert alike(look(resized(frames, 48, 96)), found) == [place]
+        assert find_alike(found[place], others) == []
+        assert find_alike(look(frames[5:11, :, ::-1]), found) == [place]
+        assert find_alike(look(resized(frames, 48, 96)), found) == [place]
 
 
 def test_a_long_film_is_looked_at_now_and_then() -> None:
     frames = np.broadcast_to(film(3)[:1], (5000, 72, 96, 3))
     assert 200 < len(look(frames)) // 16 <= 256
     assert look(np.zeros((30, 72, 96, 3), np.uint8)) == b"" == look(frames[:4, :6, :6])
-    assert Content.of(film(3)).look == look(film(3))
-    assert Content.of(film(3) / 2).look == b"" == Content.of(np.ones((4, 3))).look
-    assert alike(b"", [look(film(3))]) == alike(look(film(3)), [b""]) == []
+    assert Content.from_value(film(3)).look == look(film(3))
+    assert Content.from_value(film(3) / 2).look == b"" == Content.from_value(np.ones((4, 3))).look
+    assert find_alike(b"", [look(film(3))]) == find_alike(look(film(3)), [b""]) == []
 
 
 def test_a_look_is_sealed_and_never_leaves(address: str, tmp_path: Path) -> None:
     ledger = Ledger(address)
     ledger.open_account("ward", FRAME, epsilon=80, delta=1e-5)
-    ledger.add("ward", film(1))
-    ledger.reserve(film(1), POOL)
-    with ledger._store.session() as session:
+    ledger.add_content("ward", film(1))
+    ledger.reserve_release(film(1), POOL)
+    with ledger._store.open_ledger_session() as session:
         [row] = session.connection.exec_driver_sql("SELECT * FROM looks").all()
-        assert list(Desk(session).looks().values()) == [look(film(1))]
+        assert list(OpenLedger(session).footage_hashes().values()) == [look(film(1))]
     assert look(film(1)).hex()[:32] not in row.sealed
-    chain = json.dumps([entry.payload for entry in ledger.entries()])
+    chain = json.dumps([entry.payload for entry in ledger.read_entries()])
     assert row.sealed[:32] not in chain and look(film(1)).hex()[:32] not in chain
     with ledger._store._engine.begin() as connection:
         connection.exec_driver_sql("UPDATE looks SET sealed = '00'")
-    with pytest.raises(Tampered, match="look was changed"):
-        ledger.doubts("ward", [], [("new", Content.of(film(2)))])
+    with pytest.raises(LedgerTampered, match="look was changed"):
+        ledger.find_doubts("ward", [], [("new", Content.from_value(film(2)))])
 
 
 def test_an_older_ledger_gets_its_looks_when_they_come(folder: Path) -> None:
@@ -140,9 +140,9 @@ def test_an_older_ledger_gets_its_looks_when_they_come(folder: Path) -> None:
     with sqlite3.connect(folder / "budget.db") as connection:
         connection.execute("DROP TABLE looks")
     connection.close()
-    assert ledger.doubts("ward", [], [("new", Content.of(film(1)))]) == []
-    ledger.add("ward", film(1))
-    assert len(ledger.doubts("ward", [], [("new", Content.of(film(1)[2:]))])) == 1
+    assert ledger.find_doubts("ward", [], [("new", Content.from_value(film(1)))]) == []
+    ledger.add_content("ward", film(1))
+    assert len(ledger.find_doubts("ward", [], [("new", Content.from_value(film(1)[2:]))])) == 1
 
 
 def test_what_is_said_to_be_the_same_later_is_charged_as_one(address: str) -> None:
@@ -150,19 +150,19 @@ def test_what_is_said_to_be_the_same_later_is_charged_as_one(address: str) -> No
     ledger.open_account("ward", FRAME, epsilon=80, delta=1e-5)
     ledger.open_account("people", SUBJECT, epsilon=800, delta=1e-5)
     first, second, third = film(1), film(1)[2:], film(1)[4:]
-    member = ledger.add("ward", first)
-    ledger.reserve(first, POOL)
-    ledger.add("ward", second)
-    ledger.add("people", second, subject="Ann")
-    ledger.add("ward", third, same_as=second)
-    assert ledger.add("ward", second, same_as=first, remake=make_mechanism) == member
-    book = ledger.book()
+    member = ledger.add_content("ward", first)
+    ledger.reserve_release(first, POOL)
+    ledger.add_content("ward", second)
+    ledger.add_content("people", second, subject="Ann")
+    ledger.add_content("ward", third, same_as=second)
+    assert ledger.add_content("ward", second, same_as=first, remake=make_mechanism) == member
+    book = ledger.read_book()
     assert set(book.holders) == {("ward", member), ("people", member)}
     assert book.holders["people", member] == ["ann"]
-    assert book.spent["people", "ann"] > 0, "what was released of the footage before"
+    assert book.cost_by_payer["people", "ann"] > 0, "what was released of the footage before"
     for value in (first, second, third):
-        ledger.reserve(value, POOL)
-        charges = ledger.entries()[-1].payload["charges"]
+        ledger.reserve_release(value, POOL)
+        charges = ledger.read_entries()[-1].payload["charges"]
         assert [(c["account"], c["holder"]) for c in charges] == [
             ("ward", member),
             ("people", "Ann"),
@@ -171,15 +171,15 @@ def test_what_is_said_to_be_the_same_later_is_charged_as_one(address: str) -> No
 
 def test_a_tie_that_was_changed_cannot_be_put_back(folder: Path) -> None:
     ledger = Ledger(folder / "budget.db")
-    ledger.add("ward", film(1))
-    ledger.add("ward", film(1)[2:])
+    ledger.add_content("ward", film(1))
+    ledger.add_content("ward", film(1)[2:])
     with sqlite3.connect(folder / "budget.db") as connection:
         rows = connection.execute("SELECT token, member, mac FROM contents").fetchall()
-    ledger.add("ward", film(1)[2:], same_as=film(1))
+    ledger.add_content("ward", film(1)[2:], same_as=film(1))
     with sqlite3.connect(folder / "budget.db") as connection:
         for token, member, mac in rows:
             change = "UPDATE contents SET member = ?, mac = ? WHERE token = ?"
             connection.execute(change, (member, mac, token))
     connection.close()
     with pytest.raises(BadInput, match="fingerprint was changed"):
-        ledger.reserve(film(1)[2:], POOL)
+        ledger.reserve_release(film(1)[2:], POOL)

@@ -13,16 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_ledger import DELTA, MECHANISM, SUBJECT, affords, values
 
-from masquerade.accounting.compose import sampled_gaussian
+from masquerade.accounting.compose import make_sampled_gaussian
 from masquerade.errors import BudgetExceeded
 from masquerade.guarantee import Relation
 from masquerade.ledger import Ledger, Run, members
 from masquerade.ledger import book as books
-from masquerade.ledger.book import key_of, near
+from masquerade.ledger.book import find_near_names, fold_name
 from masquerade.ledger.content import Content
 from masquerade.ledger.filter import FilterName
 
-EVENT = sampled_gaussian(8.0, sampling_prob=0.5, steps=4)
+EVENT = make_sampled_gaussian(8.0, sampling_prob=0.5, steps=4)
 WHOLE = replace(MECHANISM, unit="subject")  # type: ignore[type-var]
 SPELLINGS = [
     "Zoë Müller",
@@ -41,14 +41,14 @@ def ledger(tmp_path: Path) -> Ledger:
 
 def test_a_name_in_another_spelling_is_no_second_budget(ledger: Ledger) -> None:
     for place, name in enumerate(SPELLINGS):
-        ledger.add("people", values(place), subject=name)
-    ledger.reserve(values(0), WHOLE)
+        ledger.add_content("people", values(place), subject=name)
+    ledger.reserve_release(values(0), WHOLE)
     for place in range(1, len(SPELLINGS)):
         with pytest.raises(BudgetExceeded):
-            ledger.reserve(values(place), WHOLE)
-    shown = {entry.payload["holder"] for entry in ledger.entries() if entry.kind == "add"}
+            ledger.reserve_release(values(place), WHOLE)
+    shown = {entry.payload["holder"] for entry in ledger.read_entries() if entry.kind == "add"}
     assert shown == {"Zoë Müller"}, "as it was first given"
-    assert ledger.entries()[-1].payload["charges"][0]["holder"] == "Zoë Müller"
+    assert ledger.read_entries()[-1].payload["charges"][0]["holder"] == "Zoë Müller"
 
 
 def test_spellings_of_one_data_set_come_in_as_one_person_and_pay_for_runs_as_one(
@@ -56,8 +56,8 @@ def test_spellings_of_one_data_set_come_in_as_one_person_and_pay_for_runs_as_one
 ) -> None:
     ledger = Ledger(tmp_path / "budget.db")
     ledger.open_account("people", SUBJECT, epsilon=20, delta=DELTA, rule=FilterName.RENYI)
-    contents = tuple(Content.of(values(place)) for place in range(4))
-    ledger.add_all("people", list(zip(contents, SPELLINGS, strict=True)))
+    contents = tuple(Content.from_value(values(place)) for place in range(4))
+    ledger.add_contents("people", list(zip(contents, SPELLINGS, strict=True)))
     run = Run(
         run_id="r",
         method="dp_sgd",
@@ -67,8 +67,8 @@ def test_spellings_of_one_data_set_come_in_as_one_person_and_pay_for_runs_as_one
         units=(0, 1, 2, 3),
     )
     ledger.reserve_run(run)
-    [charge] = ledger.entries()[-1].payload["charges"]
-    assert charge["holder"] == "Zoë Müller" and len(ledger.book().spent) == 1
+    [charge] = ledger.read_entries()[-1].payload["charges"]
+    assert charge["holder"] == "Zoë Müller" and len(ledger.read_book().cost_by_payer) == 1
 
 
 def test_an_old_ledger_replays_and_its_spellings_pay_together(
@@ -78,17 +78,17 @@ def test_an_old_ledger_replays_and_its_spellings_pay_together(
         for module in (books, members):
             patch.setattr(module, "key_of", lambda name: name)
         for place, name in enumerate(["Ann", "ANN"]):
-            ledger.add("people", values(place), subject=name)
-        ledger.reserve(values(0), WHOLE)
-        ledger.reserve(values(1), WHOLE)
-    before = ledger.entries()
-    book = ledger.book()
-    assert list(book.spent) == [("people", "ann")]
-    [cost] = book.spent.values()
+            ledger.add_content("people", values(place), subject=name)
+        ledger.reserve_release(values(0), WHOLE)
+        ledger.reserve_release(values(1), WHOLE)
+    before = ledger.read_entries()
+    book = ledger.read_book()
+    assert list(book.cost_by_payer) == [("people", "ann")]
+    [cost] = book.cost_by_payer.values()
     assert cost == sum(int(e.payload["charges"][0]["cost"]) for e in before if e.kind == "reserve")
     with pytest.raises(BudgetExceeded, match=r"0\.0 % of its budget left"):
-        ledger.reserve(values(1), WHOLE)
-    assert ledger.entries() == before
+        ledger.reserve_release(values(1), WHOLE)
+    assert ledger.read_entries() == before
     shown = command("ledger", "show", "--ledger", ledger._store.address)
     assert "Ann, ANN: one person" in shown.out
 
@@ -96,7 +96,7 @@ def test_an_old_ledger_replays_and_its_spellings_pay_together(
 @pytest.mark.parametrize("subject", ["", "  ", "\u200b", None])
 def test_a_name_of_nothing_is_nobody(subject: str | None, ledger: Ledger) -> None:
     with pytest.raises(ValueError, match="Expected a subject exactly where"):
-        ledger.add("people", values(0), subject=subject)
+        ledger.add_content("people", values(0), subject=subject)
 
 
 def test_a_name_that_is_nearly_there_is_added_with_a_warning(
@@ -133,9 +133,9 @@ def test_a_name_that_is_nearly_there_is_added_with_a_warning(
     ],
 )
 def test_slips_of_the_pen_are_told_from_other_people(one: str, other: str, expected: bool) -> None:
-    assert bool(near(one, [other])) is bool(near(other, [one])) is expected
+    assert bool(find_near_names(one, [other])) is bool(find_near_names(other, [one])) is expected
 
 
 @given(st.text())
 def test_the_key_of_a_key_is_itself(name: str) -> None:
-    assert key_of(key_of(name)) == key_of(name) == key_of(f" {name}\n")
+    assert fold_name(fold_name(name)) == fold_name(name) == fold_name(f" {name}\n")

@@ -27,7 +27,7 @@ def set_default(address: str, setting: str) -> None:
 
 
 def said(ledger: Ledger, setting: str) -> str:
-    with ledger._store.session() as session:
+    with ledger._store.open_ledger_session() as session:
         return str(session.connection.exec_driver_sql(f"SHOW {setting}").scalar())
 
 
@@ -49,7 +49,7 @@ def test_racers_are_not_alarmed_by_a_stricter_server(level: str, address: str) -
     def race() -> None:
         os.close(start)
         os.read(gate, 1)  # all wait here until the gate is closed
-        ledger.reserve(values(0), MECHANISM)
+        ledger.reserve_release(values(0), MECHANISM)
 
     children = [fork(race) for _ in range(8)]
     os.close(start)
@@ -60,7 +60,7 @@ def test_racers_are_not_alarmed_by_a_stricter_server(level: str, address: str) -
 def test_a_server_that_lets_nobody_make_tables_has_a_ledger_without_balances(
     address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(balance, "FIRST", 4)
+    monkeypatch.setattr(balance, "MIN_ENTRIES", 4)
     name = address.split("?")[0].rsplit("/", 1)[1]
     ledger = opened(address, count=100)
     for line in (
@@ -72,6 +72,6 @@ def test_a_server_that_lets_nobody_make_tables_has_a_ledger_without_balances(
         server().psql(f"\\connect {name}\n{line};")
     less = Ledger(address.replace("postgres:@", f"{name}:@"))
     for _ in range(6):
-        less.reserve(values(0), MECHANISM)
-    assert less.verify().balance == 0
-    assert len(less.entries()) == len(ledger.entries()) == 8
+        less.reserve_release(values(0), MECHANISM)
+    assert less.verify_entries().balance == 0
+    assert len(less.read_entries()) == len(ledger.read_entries()) == 8

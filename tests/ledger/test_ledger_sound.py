@@ -39,7 +39,7 @@ def open_account(ledger: Ledger, unit: str) -> None:
 
 def add(ledger: Ledger, unit: str, film: Path) -> None:
     subject = "ann" if unit in ("subject", "shard") else None
-    ledger.add(unit, mq.read_video(film).frames, subject=subject, remake=mq.make_mechanism)
+    ledger.add_content(unit, mq.read_video(film).frames, subject=subject, remake=mq.make_mechanism)
 
 
 def words(film: Path) -> list[Any]:
@@ -48,7 +48,7 @@ def words(film: Path) -> list[Any]:
 
 
 def spends(ledger: Ledger) -> list[dict[str, Any]]:
-    return [entry.payload for entry in ledger.entries() if entry.kind == "reserve"]
+    return [entry.payload for entry in ledger.read_entries() if entry.kind == "reserve"]
 
 
 @pytest.mark.parametrize("unit", ["video", "record", "subject", "shard"])
@@ -73,9 +73,9 @@ def test_where_sound_is_not_protected_the_entry_says_that_it_left(film: Path, co
     history = command("ledger", "history", "--ledger", film.with_name("budget.db")).out
     assert "with sound, which is not protected" in history
     receipt = mq.check_receipt(film.with_name("out.mp4"))
-    assert ledger.strangers([receipt]) == []
+    assert ledger.find_strangers([receipt]) == []
     silent = dataclasses.replace(receipt, kept_sound=False)
-    assert ledger.strangers([silent]), "the charge was for an output with sound"
+    assert ledger.find_strangers([silent]), "the charge was for an output with sound"
 
 
 @pytest.mark.parametrize("unit", ["video", "subject"])
@@ -83,30 +83,30 @@ def test_a_file_whose_sound_has_left_cannot_come_under_a_budget_of_all_of_it(
     unit: str, film: Path
 ) -> None:
     ledger, frames = opened(film, "frame"), mq.read_video(film).frames
-    ledger.reserve(frames, POOL)
+    ledger.reserve_release(frames, POOL)
     open_account(ledger, unit)
     add(ledger, unit, film)  # a silent release is charged, and that is all
     other = frames[:6]
-    ledger.add("frame", other)
-    ledger.reserve(other, POOL, with_sound=True)
+    ledger.add_content("frame", other)
+    ledger.reserve_release(other, POOL, with_sound=True)
     with pytest.raises(ValueError, match="whose sound never left"):
-        ledger.add(unit, other, subject="ben" if unit == "subject" else None)
+        ledger.add_content(unit, other, subject="ben" if unit == "subject" else None)
     ledger.open_account("later", Unit(name=UnitName.TUBE, sites=4), epsilon=1e4, delta=1e-4)
-    ledger.add("later", other, remake=mq.make_mechanism)
+    ledger.add_content("later", other, remake=mq.make_mechanism)
 
 
 def test_what_an_old_entry_does_not_say_of_sound_is_taken_for_the_worst(
     film: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ledger, frames, append = opened(film, "frame"), mq.read_video(film).frames, Session.append
+    ledger, frames, append = opened(film, "frame"), mq.read_video(film).frames, Session.append_entry
 
     def old(self: Session, kind: str, payload: dict[str, Any]) -> Any:
         payload.pop("with_sound", None)
         return append(self, kind, payload)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Session, "append", old)
-        ledger.reserve(frames, POOL)
+        patch.setattr(Session, "append_entry", old)
+        ledger.reserve_release(frames, POOL)
     open_account(ledger, "video")
     with pytest.raises(ValueError, match="or may have"):
         add(ledger, "video", film)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from few_films import Few, trains
-from masquerade.accounting.compose import sampled_gaussian
+from masquerade.accounting.compose import make_sampled_gaussian
 from masquerade.accounting.group import group_event
 from masquerade.errors import BadInput, BudgetExceeded
 from masquerade.events import event_from_json
@@ -25,14 +25,14 @@ from masquerade.publish import bills, spine
 from masquerade.publish.models import make_method
 from masquerade.receipt import Receipt
 from masquerade.recordings import Video
-from masquerade.training.learner import Ways
+from masquerade.training.learner import ComputeSettings
 from masquerade.training.loop import Workload
 from masquerade.training.units import methods_of
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)
 
-EVENT = sampled_gaussian(8.0, sampling_prob=0.5, steps=4)
+EVENT = make_sampled_gaussian(8.0, sampling_prob=0.5, steps=4)
 EVENTS = {Relation.ZERO_OUT: EVENT, Relation.REPLACE_ONE: EVENT}
 VIDEO, SUBJECT = Unit(name=UnitName.VIDEO), Unit(name=UnitName.SUBJECT)
 
@@ -55,27 +55,29 @@ def opened(path: Path, unit: Unit = VIDEO, **other: Any) -> Ledger:
 def enrolled(path: Path, unit: Unit = VIDEO, data: Few | None = None, **other: Any) -> Ledger:
     ledger = opened(path, unit, **other)
     is_people = unit is SUBJECT
-    films = [(Content.of(video), video.subject if is_people else None) for video in data or Few()]
-    ledger.add_all("ward", films)
+    films = [
+        (Content.from_value(video), video.subject if is_people else None) for video in data or Few()
+    ]
+    ledger.add_contents("ward", films)
     return ledger
 
 
 def run_of(data: Few, units: list[int], **other: Any) -> Run:
     given: dict[str, Any] = {"run_id": "r", "method": "dp_sgd", "fields": {}, "events": EVENTS}
-    contents = tuple(Content.of(video) for video in data)
+    contents = tuple(Content.from_value(video) for video in data)
     return Run(contents=contents, units=tuple(units), **(given | other))
 
 
 def charged(ledger: Ledger, number: int = -1) -> dict[str, Any]:
     """Holder to event, of a reservation."""
-    found = [entry for entry in ledger.entries() if entry.kind == "reserve"][number]
+    found = [entry for entry in ledger.read_entries() if entry.kind == "reserve"][number]
     return {
         charge["holder"]: event_from_json(charge["event"]) for charge in found.payload["charges"]
     }
 
 
 def spends(ledger: Ledger) -> int:
-    return sum(entry.kind == "reserve" for entry in ledger.entries())
+    return sum(entry.kind == "reserve" for entry in ledger.read_entries())
 
 
 def test_every_recording_pays_for_a_run_once(tmp_path: Path) -> None:
@@ -108,7 +110,7 @@ def test_a_person_pays_for_each_recording_or_once_where_people_are_the_units(
 
 def test_a_recording_in_no_account_is_refused_and_nobody_pays(tmp_path: Path) -> None:
     ledger = opened(tmp_path)
-    ledger.add("ward", Few()[0])
+    ledger.add_content("ward", Few()[0])
     with pytest.raises(BadInput, match="7 of 8 that are in none"):
         ledger.reserve_run(run_of(Few(), list(range(8))))
     assert spends(ledger) == 0
@@ -121,9 +123,9 @@ def test_one_who_cannot_pay_stops_the_run_for_all(tmp_path: Path) -> None:
     with pytest.raises(BudgetExceeded):
         for number in range(50):
             ledger.reserve_run(replace(one, run_id=str(number)))
-    book = ledger.book()
+    book = ledger.read_book()
     accounts = book.accounts
-    totals = sorted(book.count_of(accounts[name], who) for name, who in book.spent)
+    totals = sorted(book.count_charges(accounts[name], who) for name, who in book.cost_by_payer)
     assert totals[-1] == totals[0] + 1, "all or nobody, each time"
 
 
@@ -165,12 +167,14 @@ def test_who_comes_later_pays_for_runs_before(tmp_path: Path) -> None:
     films = list(Few())
     paid = []
     for index in (0, 3, 1):
-        ledger.add("people", films[index], subject=films[index].subject)
-        paid.append([event_from_json(c["event"]) for c in ledger.entries()[-1].payload["carried"]])
+        ledger.add_content("people", films[index], subject=films[index].subject)
+        paid.append(
+            [event_from_json(c["event"]) for c in ledger.read_entries()[-1].payload["carried"]]
+        )
     assert paid == [[EVENT], [group_event(EVENT, 2)], [EVENT]], "s0, s0 as a group, s1"
     ledger.reserve_run(run_of(Few(), [0] * 8, run_id="one unit"))
-    ledger.add("people", films[6], subject="s0")
-    carried = [event_from_json(c["event"]) for c in ledger.entries()[-1].payload["carried"]]
+    ledger.add_content("people", films[6], subject="s0")
+    carried = [event_from_json(c["event"]) for c in ledger.read_entries()[-1].payload["carried"]]
     assert carried == [group_event(EVENT, 3)], "nothing new of the run that had one unit"
 
 
@@ -178,14 +182,14 @@ def test_a_model_names_its_entry_and_is_settled(tmp_path: Path) -> None:
     ledger = enrolled(tmp_path)
     done = trains(tmp_path / "m.safetensors", epsilon=2.0, ledger=ledger)
     assert done.receipt.ledger_sequence == 10 and done.receipt.ledger_head is not None
-    assert ledger.book().settled == {10: done.receipt.output_sha256}
-    assert not ledger.strangers([done.receipt])
+    assert ledger.read_book().output_by_reservation == {10: done.receipt.output_sha256}
+    assert not ledger.find_strangers([done.receipt])
     names = {f"m.safetensors{end}" for end in ("", ".receipt.json", ".receipt.json.sig")}
     names |= {"m.safetensors.private-learned"}
     names |= {"budget.db", "budget.db.witness"}
     assert {file.name for file in tmp_path.iterdir()} == names
     stranger = replace(done.receipt, fields=done.receipt.fields | {"batch": 5})
-    assert ledger.strangers([stranger]) == [stranger]
+    assert ledger.find_strangers([stranger]) == [stranger]
     with pytest.raises(FileExistsError):
         trains(tmp_path / "m.safetensors", epsilon=2.0, ledger=ledger)
     assert spends(ledger) == 1
@@ -247,7 +251,7 @@ def train_until(folder: Path, steps: int | None) -> list[tuple[str, int, int]]:
         epsilon=2.0,
         epochs=5.0,
         ledger=Ledger(folder / "budget.db"),
-        ways=Ways(work=work),
+        ways=ComputeSettings(work=work),
         progress=tell,
     )
     return told
@@ -265,7 +269,7 @@ def test_a_killed_run_is_taken_up_and_charged_once(tmp_path: Path, steps: int) -
     told = train_until(tmp_path, None)
     trained = [done for what, done, _ in told if what == "training"]
     assert trained == list(range(steps // 2 * 2 + 1, 11)), "ten steps in all"
-    assert spends(ledger) == 1 and list(ledger.book().settled) == [10]
+    assert spends(ledger) == 1 and list(ledger.read_book().output_by_reservation) == [10]
     assert not list(tmp_path.glob("*.private-run"))
 
 
@@ -306,7 +310,7 @@ def test_a_stop_right_after_the_charge_does_not_lead_to_a_second_one(
 
 def test_a_checkpoint_is_not_another_charges(tmp_path: Path) -> None:
     ledger = enrolled(tmp_path)
-    ways = Ways(work=Workload(checkpoint=tmp_path / "c", every=1))
+    ways = ComputeSettings(work=Workload(checkpoint=tmp_path / "c", every=1))
 
     def stop(what: str, done: int, total: int) -> None:
         if what == "training" and done == 3:
@@ -334,7 +338,7 @@ def test_one_charge_is_good_for_one_model(tmp_path: Path, monkeypatch: pytest.Mo
         trains(tmp_path / "copy" / "m.safetensors", epsilon=2.0, ledger=ledger)
     receipt = Receipt.from_json((tmp_path / "m.safetensors.receipt.json").read_text())
     with pytest.raises(BadInput, match="one charge is good for one output"):
-        ledger.settle(replace(receipt, output_sha256="0" * 64))
+        ledger.record_output(replace(receipt, output_sha256="0" * 64))
     assert spends(ledger) == 1 and not list((tmp_path / "copy").glob("*.safetensors"))
 
 
@@ -350,12 +354,12 @@ def test_a_run_is_settled_before_its_model_stands(
         raise BadInput("the server is away")
 
     with monkeypatch.context() as patch:
-        patch.setattr(Ledger, "settle", away)
+        patch.setattr(Ledger, "record_output", away)
         with pytest.raises(BadInput, match="server is away"):
             trains(target, epsilon=2.0, ledger=ledger)
     assert not target.exists() and not list(tmp_path.glob(".masquerade-*"))
     trains(target, epsilon=2.0, ledger=ledger)
-    assert spends(ledger) == 1 and len(ledger.book().settled) == 1
+    assert spends(ledger) == 1 and len(ledger.read_book().output_by_reservation) == 1
 
 
 def test_people_who_are_enrolled_after_a_run_pay_for_it_once(tmp_path: Path) -> None:
@@ -367,10 +371,10 @@ def test_people_who_are_enrolled_after_a_run_pay_for_it_once(tmp_path: Path) -> 
         ledger.open_account(
             name, SUBJECT, epsilon=60.0, delta=1e-5, rule=FilterName.RENYI, relation=relation
         )
-        ledger.add_all(name, [(Content.of(video), video.subject) for video in Few()])
-        book = ledger.book()
+        ledger.add_contents(name, [(Content.from_value(video), video.subject) for video in Few()])
+        book = ledger.read_book()
         for who, count in (("s0", 3), ("s1", 3), ("s2", 2)):
-            kinds = book.kinds_of(book.accounts[name], who)
+            kinds = book.list_event_kinds(book.accounts[name], who)
             assert kinds == [(EVENT, 1), (group_event(EVENT, count), 1)]
 
 
@@ -388,11 +392,11 @@ def test_a_quote_of_several_runs_is_of_all_together(tmp_path: Path, is_paid: boo
     methods = [each for _, each in methods_of(method, "learning_rate=0.1,0.2,0.3")]
     plans = [each.plan_run(8) for each in methods]
     quiet = {"unit": "video"}
-    one, all_of_them = (bills.cost_of(method, some, {}) for some in (plans[:1], plans))
-    bills.quote(ledger, Few(), one, **quiet)
+    one, all_of_them = (bills.make_run_cost(method, some, {}) for some in (plans[:1], plans))
+    bills.quote_cost(ledger, Few(), one, **quiet)
     if is_paid:
-        bills.quote(ledger, Few(), all_of_them, **quiet)
+        bills.quote_cost(ledger, Few(), all_of_them, **quiet)
     else:
         with pytest.raises(BudgetExceeded):
-            bills.quote(ledger, Few(), all_of_them, **quiet)
+            bills.quote_cost(ledger, Few(), all_of_them, **quiet)
     assert spends(ledger) == 0

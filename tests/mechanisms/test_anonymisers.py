@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from masquerade.guarantee import Kind
+from masquerade.guarantee import GuaranteeKind
 from masquerade.mechanism import Heuristic
 from masquerade.mechanisms.learned_filter import Alf, Spact
 from masquerade.networks import small_networks
@@ -82,7 +82,7 @@ def test_a_large_film_is_taken_and_let_go_frame_by_frame(mechanism: Heuristic) -
 @each
 def test_nothing_is_promised(mechanism: Heuristic) -> None:
     guarantee = mechanism.guarantee((4, 20, 30, 3))
-    assert guarantee.kind is Kind.HEURISTIC and guarantee.epsilon is None
+    assert guarantee.kind is GuaranteeKind.HEURISTIC and guarantee.epsilon is None
     assert mechanism.hides in guarantee.released
 
 

@@ -22,13 +22,13 @@ from masquerade.vision import transforms
 @pytest.fixture(params=[2, 3])
 def side(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
     """Cells of so many sites a side, also in small frames."""
-    monkeypatch.setattr(cosine_gaussian, "_POOLED", 0)
-    monkeypatch.setattr(cosine_gaussian, "_SIDES", (request.param,))
-    monkeypatch.setattr(cosine_gaussian, "_ROOM", 1.0)
-    cosine_gaussian._side.cache_clear()
-    gaussian_video.GaussianVideo.scale.cache_clear()
-    request.addfinalizer(cosine_gaussian._side.cache_clear)
-    request.addfinalizer(gaussian_video.GaussianVideo.scale.cache_clear)
+    monkeypatch.setattr(cosine_gaussian, "_MIN_POOLED_SITES", 0)
+    monkeypatch.setattr(cosine_gaussian, "_CELL_SIDES", (request.param,))
+    monkeypatch.setattr(cosine_gaussian, "_MAX_BAND_SHARE", 1.0)
+    cosine_gaussian._find_cell_side.cache_clear()
+    gaussian_video.GaussianVideo.compute_scale.cache_clear()
+    request.addfinalizer(cosine_gaussian._find_cell_side.cache_clear)
+    request.addfinalizer(gaussian_video.GaussianVideo.compute_scale.cache_clear)
     return int(request.param)
 
 
@@ -38,9 +38,9 @@ def test_no_change_of_one_unit_exceeds_the_bound_where_sites_are_pooled(
     unit: str, sites: int | None, size: tuple[int, int, int], side: int
 ) -> None:
     mechanism, shape = released(unit, sites), (*size, 3)
-    assert mechanism.side(shape) == side
-    bound = mechanism.distance(shape, mechanism.protected_unit)
-    worst = furthest(linear_map(mechanism, shape), shape, mechanism.protected_unit)
+    assert mechanism.choose_cell_side(shape) == side
+    bound = mechanism.compute_distance_bound(shape, mechanism.privacy_unit)
+    worst = furthest(linear_map(mechanism, shape), shape, mechanism.privacy_unit)
     assert worst <= bound * (1 + 1e-12)
     is_whole = size[1] % side == 0 and size[2] % side == 0
     if unit == "value" or (unit, sites) == ("pixels", 1) or is_whole:
@@ -52,20 +52,23 @@ def test_no_change_of_one_unit_exceeds_the_bound_where_sites_are_pooled(
 def test_other_units_are_bounded_where_sites_are_pooled(
     of: tuple[str, int | None], side: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cosine_gaussian, "_MOST_FRAMES", 2)
+    monkeypatch.setattr(cosine_gaussian, "_MAX_CHUNK_FRAMES", 2)
     unit, shape = Unit(name=UnitName(of[0]), sites=of[1]), (5, 4, 5, 3)
     for mechanism in (released("pixels", 2), released("tube", 2), released("video")):
         worst = furthest(linear_map(mechanism, shape), shape, unit)
-        assert worst <= mechanism.distance(shape, unit) * (1 + 1e-12)
+        assert worst <= mechanism.compute_distance_bound(shape, unit) * (1 + 1e-12)
 
 
 def test_large_frames_are_pooled_and_small_ones_are_not() -> None:
     mechanism = released("pixels", 16)
-    assert mechanism.side((64, 240, 320, 3)) == 1
+    assert mechanism.choose_cell_side((64, 240, 320, 3)) == 1
     large = (40, 720, 1280, 3)
-    side = mechanism.side(large)
+    side = mechanism.choose_cell_side(large)
     assert side > 1
-    band, size = (mechanism.precision(mechanism.chunks(large)[0]).bands[0].shape, (720, 1280))
+    band, size = (
+        mechanism.plan_precision(mechanism.list_chunks(large)[0]).output_bands[0].shape,
+        (720, 1280),
+    )
     assert all(kept <= 0.9 * n / side for kept, n in zip(band[1:], size, strict=True))
 
 
@@ -74,20 +77,24 @@ def test_pooling_leaves_of_each_cosine_what_the_formula_says(side: int) -> None:
     cells = rows.reshape(size, -1, side).sum(axis=2) / math.sqrt(side)
     count = size // side
     found = np.einsum("kj,kj->k", cells[:count], cosines(count, count))
-    assert found == pytest.approx(precision._left(count, count, side))
+    assert found == pytest.approx(precision._compute_pooling_gain(count, count, side))
 
 
 @pytest.mark.parametrize(("unit", "sites"), [("pixels", 1), ("pixels", 3), ("tube", 1)])
 def test_a_bound_that_forgets_that_sites_of_a_cell_add_up_is_caught(
     unit: str, sites: int, side: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(precision.Precision, "apart", _as_if_apart(precision.Precision.apart))
-    precision.plan.cache_clear()
+    monkeypatch.setattr(
+        precision.Precision,
+        "compute_component_bound",
+        _as_if_apart(precision.Precision.compute_component_bound),
+    )
+    precision.calibrate_precision.cache_clear()
     mechanism, shape = released(unit, sites), (4, 6, 6, 3)
-    worst = furthest(linear_map(mechanism, shape), shape, mechanism.protected_unit)
-    precision.plan.cache_clear()
-    assert worst > 1.01 * mechanism.distance(shape, mechanism.protected_unit)
-    precision.plan.cache_clear()
+    worst = furthest(linear_map(mechanism, shape), shape, mechanism.privacy_unit)
+    precision.calibrate_precision.cache_clear()
+    assert worst > 1.01 * mechanism.compute_distance_bound(shape, mechanism.privacy_unit)
+    precision.calibrate_precision.cache_clear()
 
 
 def _as_if_apart(honest: Any) -> Any:
@@ -113,7 +120,7 @@ def test_enlarging_in_strips_is_the_whole_product(
     high, wide = (transforms.enlarging_matrix(n, step, kernel) for n in size)
     small = np.random.default_rng(2).uniform(20, 230, (2, high.shape[1], wide.shape[1], 3))
     whole = np.einsum("ab,tbcd,ec->taed", high, small, wide)
-    found = transforms.to_bytes(small.astype(np.float32), size, step, kernel)
+    found = transforms.enlarge_to_bytes(small.astype(np.float32), size, step, kernel)
     assert found.dtype == np.uint8 and found.shape == (2, *size, 3)
     assert np.abs(found - np.clip(whole, 0, 255)).max() <= 0.51
 
@@ -121,7 +128,7 @@ def test_enlarging_in_strips_is_the_whole_product(
 @pytest.mark.parametrize("kernel", ["linear", "cubic"])
 def test_a_plain_picture_stays_plain_when_it_is_enlarged(kernel: Any) -> None:
     small = np.full((1, 3, 4, 3), 200, np.float32)
-    assert np.all(transforms.to_bytes(small, (11, 16), 4, kernel) == 200)
+    assert np.all(transforms.enlarge_to_bytes(small, (11, 16), 4, kernel) == 200)
 
 
 def test_a_cubic_keeps_a_slope() -> None:

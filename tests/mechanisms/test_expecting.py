@@ -14,7 +14,7 @@ from masquerade import catalog
 from masquerade.ledger import Ledger
 from masquerade.mechanisms import expected_view as sight
 from masquerade.mechanisms import prior
-from masquerade.mechanisms.expected_view import Sight, expect
+from masquerade.mechanisms.expected_view import ExpectedView, predict_view
 from masquerade.vision import transforms
 from video_files import KINDS
 
@@ -28,21 +28,23 @@ def clip(tmp_path: Path) -> Path:
     return maker.make(tmp_path / "in.mp4", FILM, KINDS["h264.mp4"])
 
 
-def visible(name: str, unit: str, pixels: int | None = None, epsilon: float = 8) -> Sight | None:
+def visible(
+    name: str, unit: str, pixels: int | None = None, epsilon: float = 8
+) -> ExpectedView | None:
     mechanism = mq.make_mechanism(name, epsilon=epsilon, delta=1e-4, unit=unit, pixels=pixels)
-    return expect(mechanism.plan(MOVIE), (MOVIE,), is_video=True)
+    return predict_view(mechanism.plan(MOVIE), (MOVIE,), is_video=True)
 
 
 @pytest.mark.parametrize("name", ["cosine_gaussian", "pooled_gaussian"])
 def test_units_and_budgets_are_said_as_they_looked(name: str) -> None:
     # looked at on Stage's clips of this size: docs/video.md
-    assert visible(name, "subject") is Sight.GREY
-    assert visible(name, "tube", 1024) is Sight.GREY
-    assert visible(name, "frame", epsilon=1) is Sight.GREY
-    assert visible(name, "pixels", 256) is Sight.SHAPES
-    assert visible(name, "tube", 16) is Sight.SHAPES
-    assert visible(name, "frame") is Sight.SHAPES
-    assert visible(name, "pixels", 16) is Sight.SCENE
+    assert visible(name, "subject") is ExpectedView.GREY
+    assert visible(name, "tube", 1024) is ExpectedView.GREY
+    assert visible(name, "frame", epsilon=1) is ExpectedView.GREY
+    assert visible(name, "pixels", 256) is ExpectedView.SHAPES
+    assert visible(name, "tube", 16) is ExpectedView.SHAPES
+    assert visible(name, "frame") is ExpectedView.SHAPES
+    assert visible(name, "pixels", 16) is ExpectedView.SCENE
 
 
 @pytest.mark.parametrize("form", ["orthonormal", "gaussian", "truncated", "as_published"])
@@ -51,12 +53,12 @@ def test_a_random_projection_shows_nothing(form: str) -> None:
         "video_dprp", epsilon=8, delta=1e-4, unit="pixels", pixels=1, form=form
     )
     shape = (8, 24, 32, 3)
-    assert expect(mechanism.plan(shape), (shape,), is_video=True) is Sight.GREY
+    assert predict_view(mechanism.plan(shape), (shape,), is_video=True) is ExpectedView.GREY
 
 
 def test_noise_on_every_pixel_is_judged_as_it_is_shown() -> None:
     found = [visible("gaussian_noise", "value", epsilon=epsilon) for epsilon in (1, 8, 64)]
-    assert found == [Sight.GREY, Sight.SHAPES, Sight.SCENE]
+    assert found == [ExpectedView.GREY, ExpectedView.SHAPES, ExpectedView.SCENE]
 
 
 @pytest.mark.parametrize("name", ["cosine_gaussian", "pooled_gaussian"])
@@ -74,7 +76,7 @@ def test_what_is_expected_is_what_is_left(name: str, pixels: int, epsilon: float
 def _like_the_prior(rng: np.random.Generator) -> np.ndarray:
     """A film of grey, (24, 48, 64, 3), drawn from the prior."""
     size = (24, 48, 64)
-    box = rng.standard_normal(size) * np.sqrt(prior.whole(size))
+    box = rng.standard_normal(size) * np.sqrt(prior.compute_full_spectrum(size))
     rows = [transforms.cosine_matrix(n, n, np.float64) for n in size]
     luma = np.asarray(transforms.backward(box, *rows)) / np.sqrt(3)
     grey = np.clip(127.5 + luma, 0, 255)
@@ -89,8 +91,8 @@ def _share(film: np.ndarray, out: np.ndarray) -> float:
 def test_heuristics_and_numbers_that_mean_something_have_no_such_sentence(
     tmp_path: Path, command: Any
 ) -> None:
-    blur = catalog.example("mechanisms", "blur")
-    assert expect(blur.plan(MOVIE), (MOVIE,), is_video=True) is None
+    blur = catalog.make_example("mechanisms", "blur")
+    assert predict_view(blur.plan(MOVIE), (MOVIE,), is_video=True) is None
     np.save(tmp_path / "in.npy", FILM[:2])
     words = "--mechanism gaussian_noise --epsilon 1 --delta 1e-4 --unit value --json".split()
     done = command("release", tmp_path / "in.npy", tmp_path / "out.npy", *words)
@@ -145,7 +147,7 @@ def test_grey_is_refused_before_anything_is_spent(clip: Path, command: Any) -> N
     done = command(*words)
     assert done.code == 2 and "got plain grey or noise" in done.err and "--yes" in done.err
     assert not target.exists()
-    assert [entry.kind for entry in Ledger(ledger).entries()] == ["open", "add"]
+    assert [entry.kind for entry in Ledger(ledger).read_entries()] == ["open", "add"]
     told = command(*words, "--dry-run")
     assert told.code == 0 and "Expect plain grey or noise." in told.out
     assert "would be refused" in told.out
@@ -187,4 +189,7 @@ def test_a_folder_refuses_its_grey_files_and_says_what_the_others_show(
 
 
 def test_a_projection_of_everything_would_show_everything() -> None:
-    assert sight.raw(0.0, projected=1.0) == 1.0 and sight.raw(0.0, projected=0.5) < 0.8
+    assert (
+        sight.compute_raw_share(0.0, projected=1.0) == 1.0
+        and sight.compute_raw_share(0.0, projected=0.5) < 0.8
+    )

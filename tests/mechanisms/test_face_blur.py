@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from masquerade.errors import BadInput
-from masquerade.guarantee import Kind
+from masquerade.guarantee import GuaranteeKind
 from masquerade.mechanism import Heuristic
 from masquerade.mechanisms import face_blur
-from masquerade.mechanisms.face_blur import Cover, CoverStyle, FaceBlur, Strength
+from masquerade.mechanisms.face_blur import BlurStrength, CoverStyle, FaceBlur, FaceCover
 from masquerade.noise import Noise
 
 FACE = np.array([20.0, 24.0, 50.0, 64.0, 0.9])
@@ -33,7 +33,7 @@ class Finder:
         self.whole.append(number_of(frame))
         return self._found(self.whole[-1])
 
-    def near(self, frame: np.ndarray, boxes: np.ndarray) -> np.ndarray:
+    def search_near(self, frame: np.ndarray, boxes: np.ndarray) -> np.ndarray:
         assert len(boxes)
         self.parts.append(number_of(frame))
         return self._found(self.parts[-1])
@@ -49,7 +49,7 @@ def finding(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Finder]:
     def install(faces: dict[int, list[np.ndarray]]) -> Finder:
         finder = Finder(faces)
         monkeypatch.setattr(face_blur, "load_detector", lambda *_, **__: finder)
-        monkeypatch.setattr(face_blur, "fetch", Path)
+        monkeypatch.setattr(face_blur, "fetch_asset", Path)
         return finder
 
     return install
@@ -200,26 +200,28 @@ def test_regions_are_left_alone(finding: Any) -> None:
 
 
 @pytest.mark.parametrize("style", CoverStyle)
-@pytest.mark.parametrize("strength", Strength)
+@pytest.mark.parametrize("strength", BlurStrength)
 @pytest.mark.parametrize("size", [(1, 1), (5, 3), (31, 33), (90, 80)])
 def test_every_style_covers_the_whole_face_in_frames_of_any_size(
-    style: CoverStyle, strength: Strength, size: tuple[int, int]
+    style: CoverStyle, strength: BlurStrength, size: tuple[int, int]
 ) -> None:
     frame = np.full((*size, 3), 255, dtype=np.uint8)
     frame[::2, ::2] = 200
-    cover = Cover(style=style, strength=strength, kernel=21, sigma=10.0, margin=0.3)
+    cover = FaceCover(style=style, strength=strength, kernel=21, sigma=10.0, margin=0.3)
     before = frame.copy()
-    painted = cover.over(frame, np.array([[-4.0, -3.0, 1.0, 2.0], FACE[:4] / 3, FACE[:4]]))
+    painted = cover.cover_faces(frame, np.array([[-4.0, -3.0, 1.0, 2.0], FACE[:4] / 3, FACE[:4]]))
     assert np.array_equal(frame, before) and painted.shape == frame.shape
     if style is CoverStyle.SOLID:
         assert not np.any(painted[24:64, 20:50])
 
 
 def test_the_ellipse_is_no_bigger_than_its_box_allows() -> None:
-    cover = Cover(
-        style=CoverStyle.SOLID, strength=Strength.SCALED, kernel=21, sigma=10.0, margin=0.3
+    cover = FaceCover(
+        style=CoverStyle.SOLID, strength=BlurStrength.SCALED, kernel=21, sigma=10.0, margin=0.3
     )
-    painted = cover.over(np.full((400, 400, 3), 255, np.uint8), np.array([[150, 150, 250, 270]]))
+    painted = cover.cover_faces(
+        np.full((400, 400, 3), 255, np.uint8), np.array([[150, 150, 250, 270]])
+    )
     area = np.sum(painted[..., 0] == 0) / (100 * 120)
     assert area == pytest.approx(np.pi / 4 * 1.6**2, rel=0.01)
 
@@ -229,8 +231,10 @@ def contrast_left(side: int, **fields: Any) -> float:
     stripe = max(1, side // 6)
     frame = np.zeros((3 * side, 3 * side, 3), dtype=np.uint8)
     frame[:, (np.arange(3 * side) // stripe) % 2 == 0] = 255
-    cover = Cover(kernel=21, sigma=10.0, margin=0.3, **fields)
-    painted = cover.over(frame, np.array([[side, side, 2 * side, 2 * side]], dtype=np.float64))
+    cover = FaceCover(kernel=21, sigma=10.0, margin=0.3, **fields)
+    painted = cover.cover_faces(
+        frame, np.array([[side, side, 2 * side, 2 * side]], dtype=np.float64)
+    )
     middle = slice(side + side // 4, 2 * side - side // 4)
     return float(np.std(painted[middle, middle]) / np.std(frame[middle, middle]))
 
@@ -240,12 +244,12 @@ def contrast_left(side: int, **fields: Any) -> float:
 def test_what_is_as_big_as_an_eye_vanishes_in_faces_of_any_size(
     side: int, style: CoverStyle
 ) -> None:
-    assert contrast_left(side, style=style, strength=Strength.SCALED) < 0.3
+    assert contrast_left(side, style=style, strength=BlurStrength.SCALED) < 0.3
 
 
 def test_the_paper_s_kernel_hides_nothing_of_a_big_face() -> None:
-    assert contrast_left(20, style=CoverStyle.BLUR, strength=Strength.PAPER) < 0.2
-    assert contrast_left(300, style=CoverStyle.BLUR, strength=Strength.PAPER) > 0.8
+    assert contrast_left(20, style=CoverStyle.BLUR, strength=BlurStrength.PAPER) < 0.2
+    assert contrast_left(300, style=CoverStyle.BLUR, strength=BlurStrength.PAPER) > 0.8
 
 
 def test_the_exported_file_is_private_and_says_so(finding: Any, tmp_path: Path) -> None:
@@ -262,7 +266,7 @@ def test_the_exported_file_is_private_and_says_so(finding: Any, tmp_path: Path) 
     assert said["video"] == {"frames": 10, "height": 90, "width": 80}
     assert [[found["frame"] for found in face] for face in said["faces"]] == [[0, 2], [9]]
     assert said["faces"][0][0] == {"frame": 0, "box": [20.0, 24.0, 50.0, 64.0], "score": 0.9}
-    assert str(target) not in json.dumps(mechanism.fields())
+    assert str(target) not in json.dumps(mechanism.encode_fields())
     with pytest.raises(FileExistsError, match="another name"):
         mechanism.apply(video(1), Noise())
     with pytest.raises(ValueError, match="folder"):
@@ -304,11 +308,11 @@ def test_wrong_fields_are_refused(wrong: dict[str, Any]) -> None:
 def test_it_promises_nothing_and_says_the_same_twice(finding: Any) -> None:
     finding({0: [FACE]})
     assert isinstance(FaceBlur(), Heuristic)
-    assert FaceBlur().guarantee((4, *SHAPE)).kind is Kind.HEURISTIC
+    assert FaceBlur().guarantee((4, *SHAPE)).kind is GuaranteeKind.HEURISTIC
     first, second = (np.asarray(FaceBlur().apply(video(1), Noise())) for _ in range(2))
     assert np.array_equal(first, second)
 
 
 def test_regions_survive_the_json_round_trip() -> None:
     mechanism = FaceBlur(leave_alone=("1,2,3,4",))
-    assert FaceBlur(**json.loads(json.dumps(mechanism.fields()))) == mechanism
+    assert FaceBlur(**json.loads(json.dumps(mechanism.encode_fields()))) == mechanism

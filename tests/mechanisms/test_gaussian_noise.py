@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from masquerade import Noise, Signal, Video, make_mechanism, release_value
-from masquerade.accounting import epsilon
+from masquerade.accounting import compute_epsilon
 from masquerade.errors import BadInput
 from masquerade.guarantee import Unit, UnitName
 from masquerade.ledger import Ledger
@@ -56,7 +56,7 @@ def test_sigma_follows_the_units_of_an_array(
 def test_the_worst_case_is_mu_apart_and_no_more(fields: dict[str, Any], relation: str) -> None:
     chosen = mechanism(relation=relation, **fields)
     value, neighbour = chosen.worst_case(SHAPE)
-    scale = chosen.scale(SHAPE)
+    scale = chosen.compute_scale(SHAPE)
     rounding = scale.grid * math.sqrt(np.sum(value != neighbour))
     apart = (float(np.linalg.norm(value - neighbour)) + rounding) / scale.sigma
     assert 0.9999 * gaussian_mu(8, 1e-4) <= apart <= gaussian_mu(8, 1e-4)
@@ -74,7 +74,7 @@ def test_the_event_meets_the_target_exactly(
     target: float, delta: float, fields: dict[str, Any], relation: str, high: float
 ) -> None:
     chosen = mechanism(epsilon=target, delta=delta, relation=relation, high=high, **fields)
-    reached = epsilon(chosen.event(SHAPE), delta=delta, relation=relation)
+    reached = compute_epsilon(chosen.event(SHAPE), delta=delta, relation=relation)
     assert target * (1 - 1e-3) <= reached <= target
     stated = chosen.guarantee(SHAPE).epsilon
     assert stated is not None and reached <= stated <= reached + 1.01e-4
@@ -82,10 +82,10 @@ def test_the_event_meets_the_target_exactly(
 
 def test_the_event_is_sound_under_the_other_relation_too() -> None:
     chosen = mechanism()
-    other = epsilon(chosen.event(SHAPE), delta=1e-4, relation="zero_out")
-    scale = chosen.scale(SHAPE)
+    other = compute_epsilon(chosen.event(SHAPE), delta=1e-4, relation="zero_out")
+    scale = chosen.compute_scale(SHAPE)
     truth = (255 / 2 + scale.grid) / scale.sigma  # a value moved to the middle, then rounded
-    assert epsilon(chosen.event(SHAPE), delta=1e-4, relation="replace_one") <= 8
+    assert compute_epsilon(chosen.event(SHAPE), delta=1e-4, relation="replace_one") <= 8
     assert other >= 0.999999 * _epsilon_of(truth)
 
 
@@ -102,7 +102,7 @@ def test_noise_has_the_stated_size_and_values_are_clamped() -> None:
     sigma = chosen.plan(value.shape).expected_error
     assert stats.kstest((noisy - 1.0) / sigma, "norm").pvalue > 0.01
     assert stats.kstest((noisy - 1.0) / (1.02 * sigma), "norm").pvalue < 1e-4
-    grid = chosen.scale(value.shape).grid
+    grid = chosen.compute_scale(value.shape).grid
     assert np.all(noisy / grid == np.rint(noisy / grid))
 
 
@@ -132,7 +132,7 @@ def test_signals_and_videos_lose_their_labels() -> None:
 def test_several_arrays_are_one_joint_release() -> None:
     arrays = (np.zeros((4, 3)), np.zeros((4, 5)))
     frame = mechanism(unit="frame", high=1.0)
-    assert frame.scale(((4, 3), (4, 5))).sigma == frame.scale((4, 8)).sigma
+    assert frame.compute_scale(((4, 3), (4, 5))).sigma == frame.compute_scale((4, 8)).sigma
     done = release_value(arrays, frame)
     assert isinstance(done.value, tuple) and [a.shape for a in done.value] == [(4, 3), (4, 5)]
     assert done.receipt.shapes == ((4, 3), (4, 5))
@@ -200,11 +200,11 @@ def test_what_apply_would_refuse_is_refused_before_it_is_charged(tmp_path: Path)
     ledger = Ledger(tmp_path / "budget.db")
     ledger.open_account("ward", Unit(name=UnitName.FRAME), epsilon=8, delta=1e-5)
     value = np.zeros((4, 3))
-    ledger.add("ward", value)
+    ledger.add_content("ward", value)
     without_range = make_mechanism("gaussian_noise", epsilon=1, delta=1e-5, unit="frame")
     with pytest.raises(ValueError, match="low and high"):
         release_value(value, without_range, ledger=ledger)
-    assert [entry.kind for entry in ledger.entries()] == ["open", "add"]
+    assert [entry.kind for entry in ledger.read_entries()] == ["open", "add"]
 
 
 @pytest.mark.parametrize(
@@ -216,4 +216,4 @@ def test_rounding_costs_what_the_docs_say(unit: str, frames: int, growth: float)
     shape = (frames, 240, 320, 3)
     touched = {"value": 1, "frame": 240 * 320 * 3, "video": frames * 240 * 320 * 3}[unit]
     ideal = 127.5 * math.sqrt(touched)
-    assert chosen.scale(shape).sensitivity / ideal - 1 == pytest.approx(growth, rel=0.02)
+    assert chosen.compute_scale(shape).sensitivity / ideal - 1 == pytest.approx(growth, rel=0.02)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import ndimage
 
-from masquerade.guarantee import Kind
+from masquerade.guarantee import GuaranteeKind
 from masquerade.mechanism import Heuristic
 from masquerade.mechanisms.filters import Blur, LowResolution, Mosaic, RandomMask
 from masquerade.mechanisms.selective_privacy import AppearanceFree
@@ -96,7 +96,7 @@ def test_frames_are_taken_and_given_one_by_one(mechanism: Heuristic) -> None:
 @each
 def test_nothing_is_promised(mechanism: Heuristic) -> None:
     guarantee = mechanism.guarantee((4, 20, 30, 3))
-    assert guarantee.kind is Kind.HEURISTIC and guarantee.epsilon is None
+    assert guarantee.kind is GuaranteeKind.HEURISTIC and guarantee.epsilon is None
     assert mechanism.hides in guarantee.released
 
 
@@ -179,7 +179,7 @@ def test_borders_are_mirrored_also_where_the_kernel_is_larger_than_the_frame(
     frames, blur = some_video(1, height, width), Blur(kernel=31, sigma=9.0)
     truth = frames[0].astype(float)
     for axis in (0, 1):
-        truth = ndimage.correlate1d(truth, blur.weights(), axis=axis, mode="mirror")
+        truth = ndimage.correlate1d(truth, blur.compute_kernel(), axis=axis, mode="mirror")
     assert np.abs(released(blur, frames)[0] - truth).max() <= 0.501
 
 

@@ -50,7 +50,7 @@ def test_only_what_lies_inside_given_masks_is_changed(
         assert np.array_equal(out[masks], whole[masks])
     with pytest.raises(BadInput, match="got none; name a file with --masks"):
         released(mechanism, frames)
-    assert by_file.fields()["masks"] is None, "no receipt names a private file"
+    assert by_file.encode_fields()["masks"] is None, "no receipt names a private file"
 
 
 def test_masks_of_another_film_are_refused_by_their_header(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from scipy import ndimage
 
 import onnx_by_hand as onnx
 from masquerade.errors import BadInput
-from masquerade.guarantee import Kind
+from masquerade.guarantee import GuaranteeKind
 from masquerade.mechanisms import learned_filter
 from masquerade.mechanisms.learned_filter import LearnedFilter
 from masquerade.noise import Noise
@@ -72,7 +72,7 @@ class Broken(torch.nn.Module):
 
 
 def test_the_network_that_comes_along_is_made_here_and_shows_means() -> None:
-    assert learned_filter._COMES_ALONG["soften"].read_bytes() == onnx.soften()
+    assert learned_filter._BUNDLED_FILES["soften"].read_bytes() == onnx.soften()
     frames = some_video(2, 20, 31)
     out = released(learned_filter.LearnedFilter(network="soften"), frames)
     wanted = [ndimage.uniform_filter(frame.astype(float), (5, 5, 0)) for frame in frames]
@@ -115,11 +115,11 @@ def test_what_the_network_sees_is_what_was_asked_for(tmp_path: Path) -> None:
     net = learned_filter.load_network(
         Path(same).read_bytes(),
         "net",
-        LearnedFilter(network=same, mean=mean, std=std, colours="bgr")._convention(),
+        LearnedFilter(network=same, mean=mean, std=std, colours="bgr")._find_convention(),
     )
     frame = some_video(1, 4, 5)[0]
     wanted = ((frame / 255 - mean) / std)[..., ::-1].transpose(2, 0, 1)[None]
-    assert np.allclose(net._asked(frame), wanted, atol=1e-5)
+    assert np.allclose(net._make_network_input(frame), wanted, atol=1e-5)
 
 
 @pytest.mark.parametrize("kind", [onnx.HALF, onnx.BYTE])
@@ -220,7 +220,7 @@ def test_the_receipt_has_the_hash_and_not_where_the_file_lies(tmp_path: Path, co
     assert command("release", source, target, *words).code == 0
     text = receipt_path(target).read_text()
     receipt = Receipt.from_json(text)
-    assert receipt.guarantee.kind is Kind.HEURISTIC and receipt.guarantee.epsilon is None
+    assert receipt.guarantee.kind is GuaranteeKind.HEURISTIC and receipt.guarantee.epsilon is None
     assert receipt.fields["sha256"] == hashlib.sha256(Path(network).read_bytes()).hexdigest()
     assert "mine.onnx" in text and str(tmp_path) not in text
     Path(network).unlink()  # whoever checks a receipt need not have the network

@@ -42,7 +42,7 @@ def test_sums_are_exact_whole_numbers(size: tuple[int, ...], block: int, length:
     video = np.random.default_rng(1).integers(0, 256, (*size, 3), dtype=np.uint8)
     mechanism = pooling("pixels", 4, block=block, length=length)
     found = measured(mechanism, video)
-    length, block, _ = mechanism.steps(video.shape)
+    length, block, _ = mechanism.choose_block_steps(video.shape)
     assert np.array_equal(found, by_hand(video, block, length).astype(float))
 
 
@@ -74,8 +74,8 @@ def test_no_change_of_one_unit_exceeds_the_bound(
     unit: str, sites: int | None, size: tuple[int, int, int], block: int, length: int
 ) -> None:
     mechanism, shape = pooling(unit, sites, block=block, length=length), (*size, 3)
-    bound = mechanism.distance(shape, mechanism.protected_unit)
-    worst = furthest(linear_map(mechanism, shape), shape, mechanism.protected_unit, tries=4)
+    bound = mechanism.compute_distance_bound(shape, mechanism.privacy_unit)
+    worst = furthest(linear_map(mechanism, shape), shape, mechanism.privacy_unit, tries=4)
     assert worst <= bound * (1 + 1e-12)
     fits = all(n % s == 0 for n, s in zip(size, (length, block, block), strict=True))
     if fits or unit == "value" or (unit, sites) == ("pixels", 1):
@@ -96,7 +96,7 @@ def test_every_unit_is_bounded_whatever_the_blocks(
     unit = Unit(name=UnitName(of[0]), sites=of[1])
     rows = linear_map(mechanism, shape)
     worst = furthest(rows, shape, unit, tries=2)
-    assert worst <= mechanism.distance(shape, unit) * (1 + 1e-12)
+    assert worst <= mechanism.compute_distance_bound(shape, unit) * (1 + 1e-12)
 
 
 def test_a_tube_that_moves_over_ragged_borders_is_bounded() -> None:
@@ -104,7 +104,7 @@ def test_a_tube_that_moves_over_ragged_borders_is_bounded() -> None:
     mechanism, shape = pooling("tube", 3, block=2, length=2), (5, 3, 3, 3)
     rows = linear_map(mechanism, shape).reshape(*shape, -1)
     rng = np.random.default_rng(2)
-    bound = mechanism.distance(shape, mechanism.protected_unit)
+    bound = mechanism.compute_distance_bound(shape, mechanism.privacy_unit)
     for _ in range(300):
         moved = np.zeros(rows.shape[-1])
         for t in range(5):
@@ -117,7 +117,7 @@ def test_a_block_counts_in_how_many_numbers_a_unit_can_differ() -> None:
     shape = (5, 5, 3, 3)  # 3 x 3 x 2 blocks
     for (unit, sites), count in zip(UNITS, [1, 3, 9, 48, 9, 27, 18, 54], strict=True):
         mechanism = pooling(unit, sites, block=2, length=2)
-        assert mechanism.coordinates(shape, mechanism.protected_unit) == count
+        assert mechanism.coordinates(shape, mechanism.privacy_unit) == count
         rows = linear_map(mechanism, shape)
         assert rows.shape[1] == 54
         # each number of the video is in one sum alone

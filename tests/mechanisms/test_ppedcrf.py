@@ -12,20 +12,20 @@ import pytest
 from scipy import ndimage
 
 from masquerade.errors import BadInput
-from masquerade.mechanisms.selective_privacy import carried, steps_of
+from masquerade.mechanisms.selective_privacy import carry_pixels, steps_of
 from masquerade.noise import Noise
-from masquerade.noise.source import UNIT, rough_gaussian, rough_steps
+from masquerade.noise.source import STEPS_PER_STD, sample_rough_gaussian, sample_rough_steps
 from masquerade.places import place_maps
 from masquerade.places.place_noise import (
-    Scattered,
-    _fitted,
-    left_by_averaging,
-    left_of_a_change,
-    noised,
-    shifted_over,
+    ScatteredNoise,
+    _fit_canvas,
+    add_place_noise,
+    compute_noise_after_averaging,
+    compute_noise_of_change,
+    shift_canvas_over,
 )
 from masquerade.places.ppedcrf import Ppedcrf
-from masquerade.progress import listening
+from masquerade.progress import collect_owner_notes
 from masquerade.recordings import Video
 
 
@@ -48,13 +48,13 @@ def test_a_constant_map_is_global_noise_at_scaled_sigma_and_is_called_constant(
 ) -> None:
     still = np.full((4, 64, 64, 3), 128, np.uint8)
     mechanism = mapped(sigma=20.0, people="nobody", **fields)
-    amounts = [one.amount for one in mechanism.seen(iter(still), still.shape)]
+    amounts = [one.amount for one in mechanism.map_frames(iter(still), still.shape)]
     assert np.allclose(amounts, 0.5, atol=1e-5), "sigmoid(0) everywhere"
-    with listening() as heard:
+    with collect_owner_notes() as heard:
         spread = (mechanism.apply(still, Noise(seed=1)) - 128.0).std(axis=(1, 2, 3))
     assert np.allclose(spread, 10.0, rtol=0.03)
     assert len(heard) == 1 and heard[0].startswith("The mask is constant: it selects nothing")
-    with listening() as heard:
+    with collect_owner_notes() as heard:
         mapped(people="nobody").apply(scene(), Noise(seed=1))
     assert "constant" not in heard[0] and "coverage 0." in heard[0]
 
@@ -80,7 +80,7 @@ def test_by_default_patterns_of_one_strength_go_behind_people_and_it_is_said() -
     film = np.full((2, 96, 128, 3), 128, np.uint8)
     mask = np.zeros(film.shape[:3], bool)
     mask[:, 20:80, 30:60] = True
-    with listening() as heard:
+    with collect_owner_notes() as heard:
         made = Ppedcrf(sigma=20.0).apply(
             Video(frames=film, rate_hz=30, person_mask=mask), Noise(seed=2)
         )
@@ -116,7 +116,7 @@ def test_peoples_pixels_are_the_same_to_the_bit(tmp_path: Path) -> None:
     for made in (own.frames, np.asarray(given.apply(film, Noise(seed=3)))):
         assert np.array_equal(made[mask], film[mask])
         assert not np.array_equal(made[:, :, 100:], film[:, :, 100:])
-    assert given.fields()["masks"] is None, "no receipt names a private file"
+    assert given.encode_fields()["masks"] is None, "no receipt names a private file"
     nobody = mapped(people="nobody")
     made = nobody.apply(Video(frames=film, rate_hz=30, person_mask=mask), Noise(seed=3))
     assert isinstance(made, Video) and not np.array_equal(made.frames[mask], film[mask])
@@ -142,32 +142,34 @@ def test_a_film_of_people_alone_stays_as_it_is() -> None:
     [(0.0, 0.462, 8.0), (0.5, 5.666, 5.666), (0.9, 7.591, 2.534), (0.99, 7.96, 0.80)],
 )
 def test_what_averaging_leaves_is_the_tables(still: float, averaged: float, changed: float) -> None:
-    assert left_by_averaging(8.0, still=still, frames=300) == pytest.approx(averaged, abs=5e-3)
-    assert left_of_a_change(8.0, still=still, frames=300) == pytest.approx(changed, abs=5e-3)
+    assert compute_noise_after_averaging(8.0, still=still, frames=300) == pytest.approx(
+        averaged, abs=5e-3
+    )
+    assert compute_noise_of_change(8.0, still=still, frames=300) == pytest.approx(changed, abs=5e-3)
 
 
 @pytest.mark.parametrize(("still", "frames"), [(0.0, 16), (0.5, 16), (0.9, 16)])
 def test_averaging_a_still_scene_leaves_the_predicted_noise(still: float, frames: int) -> None:
     film = scene(frames=frames)
     mechanism = mapped(sigma=20.0, people="nobody", still=still)
-    amount = np.mean([one.amount for one in mechanism.seen(iter(film), film.shape)], axis=0)
+    amount = np.mean([one.amount for one in mechanism.map_frames(iter(film), film.shape)], axis=0)
     off = mechanism.apply(film, Noise(seed=4)).astype(float).mean(axis=0) - film[0]
     where = (amount > 0.3) & (film[0, ..., 0] == 40)
     found = (off[where] / amount[where][:, None]).std()
-    wanted = left_by_averaging(20.0, still=still, frames=frames)
+    wanted = compute_noise_after_averaging(20.0, still=still, frames=frames)
     assert found == pytest.approx(wanted, rel=0.05)
 
 
 def test_a_camera_that_trembles_does_not_wear_the_noise_off() -> None:
     jitter = np.random.default_rng(0).normal(0, 2, (16, 96, 128, 1))
     film = np.clip(np.rint(scene(16) + jitter), 0, 255).astype(np.uint8)
-    grains = Scattered((96, 128), still=0.5, grain_px=0.0, noise=Noise(seed=8))
-    maps = mapped(people="nobody").seen(iter(film), film.shape)
+    grains = ScatteredNoise((96, 128), still=0.5, grain_px=0.0, noise=Noise(seed=8))
+    maps = mapped(people="nobody").map_frames(iter(film), film.shape)
     total = np.zeros((96, 128, 3))
     for one in maps:
-        total += grains.following(one.steps())
-    left = (total / 16 / UNIT)[:, 72:120].std()
-    assert left == pytest.approx(left_by_averaging(1.0, still=0.5, frames=16), rel=0.05)
+        total += grains.next_frame_noise(one.resize_steps())
+    left = (total / 16 / STEPS_PER_STD)[:, 72:120].std()
+    assert left == pytest.approx(compute_noise_after_averaging(1.0, still=0.5, frames=16), rel=0.05)
 
 
 @pytest.mark.parametrize("speed", [0.3, 1.3])
@@ -176,18 +178,20 @@ def test_the_noise_goes_with_a_camera_that_pans_by_parts_of_a_pixel(speed: float
     wide = np.clip(128 + 260 * ndimage.gaussian_filter(rough, (3, 3, 0)), 0, 255)
     pan = [ndimage.shift(wide, (0, -speed * t, 0), order=1)[:, 20:180] for t in range(12)]
     film = np.rint(pan).astype(np.uint8)
-    grains = Scattered((128, 160), still=0.5, grain_px=0.0, noise=Noise(seed=8))
+    grains = ScatteredNoise((128, 160), still=0.5, grain_px=0.0, noise=Noise(seed=8))
     total = np.zeros((128, 160, 3))
-    for number, one in enumerate(mapped(people="nobody").seen(iter(film), film.shape)):
-        total += np.roll(grains.following(one.steps()), round(number * speed), axis=1)
-    left = (total / 12 / UNIT)[16:-16, 32:-32].std()
-    assert left > 0.8 * left_by_averaging(1.0, still=0.5, frames=12)
-    assert left > 1.8 * left_by_averaging(1.0, still=0.0, frames=12), "what fresh noise leaves"
+    for number, one in enumerate(mapped(people="nobody").map_frames(iter(film), film.shape)):
+        total += np.roll(grains.next_frame_noise(one.resize_steps()), round(number * speed), axis=1)
+    left = (total / 12 / STEPS_PER_STD)[16:-16, 32:-32].std()
+    assert left > 0.8 * compute_noise_after_averaging(1.0, still=0.5, frames=12)
+    assert left > 1.8 * compute_noise_after_averaging(1.0, still=0.0, frames=12), (
+        "what fresh noise leaves"
+    )
 
 
 def test_the_map_follows_a_moving_camera() -> None:
     film = scene(frames=5, step=4)
-    maps = [one.amount for one in mapped(people="nobody").seen(iter(film), film.shape)]
+    maps = [one.amount for one in mapped(people="nobody").map_frames(iter(film), film.shape)]
     first, last = maps[0] > 0.25, maps[-1] > 0.25
     moved = np.roll(first, -16, axis=1)[:, :100]
     both, either = (moved & last[:, :100]).sum(), (moved | last[:, :100]).sum()
@@ -249,7 +253,7 @@ def test_a_file_of_other_weights_is_refused(tmp_path: Path) -> None:
     (tmp_path / "bad.safetensors").write_bytes(b"rubbish")
     for name, said in (("bad.safetensors", "got"), ("none.safetensors", "no such")):
         made = Ppedcrf(people="nobody", shape="patterns", bank=str(tmp_path / name))
-        assert made.fields()["bank"] == name, "no receipt says where it lies"
+        assert made.encode_fields()["bank"] == name, "no receipt says where it lies"
         with pytest.raises(BadInput, match=said):
             made.apply(scene(1), Noise())
 
@@ -258,7 +262,9 @@ def test_the_taught_map_selects_and_the_penalty_makes_it_narrower() -> None:
     film = scene(frames=2)
     maps = {
         penalty: next(
-            mapped(people="nobody", unary="network", penalty=penalty).seen(iter(film), film.shape)
+            mapped(people="nobody", unary="network", penalty=penalty).map_frames(
+                iter(film), film.shape
+            )
         )
         for penalty in ("normalised", "none")
     }
@@ -282,8 +288,10 @@ def test_class_weights_scale_the_noise(tmp_path: Path) -> None:
 
 def test_a_cut_starts_the_map_anew() -> None:
     film = np.concatenate([scene(3), 255 - scene(3)[:, :, ::-1]])
-    maps = [one.amount for one in mapped(people="nobody").seen(iter(film), film.shape)]
-    alone = [one.amount for one in mapped(people="nobody").seen(iter(film[3:]), film[3:].shape)]
+    maps = [one.amount for one in mapped(people="nobody").map_frames(iter(film), film.shape)]
+    alone = [
+        one.amount for one in mapped(people="nobody").map_frames(iter(film[3:]), film[3:].shape)
+    ]
     assert np.allclose(maps[3], alone[0], atol=1e-6)
 
 
@@ -321,31 +329,31 @@ def test_wrong_fields_are_refused(fields: dict[str, Any], said: str) -> None:
 
 def test_carried_noise_keeps_its_variance_and_its_independence() -> None:
     noise, rng = Noise(seed=7), np.random.default_rng(0)
-    field = rough_gaussian((64, 64, 1), noise)
+    field = sample_rough_gaussian((64, 64, 1), noise)
     back = rng.uniform(-3, 3, (64, 64, 2)).astype(np.float32)
     for _ in range(20):
         steps = steps_of(back, 0)
-        field = carried(field, steps, lambda count: rough_gaussian((count, 1), noise))
+        field = carry_pixels(field, steps, lambda count: sample_rough_gaussian((count, 1), noise))
     assert field.std() == pytest.approx(1.0, abs=0.05)
     assert abs(np.corrcoef(field[:, 1:].ravel(), field[:, :-1].ravel())[0, 1]) < 0.06
 
 
 def test_rough_noise_has_the_bells_moments_and_a_wrong_scale_is_seen() -> None:
-    drawn = rough_gaussian((400_000,), Noise(seed=9)).astype(float)
+    drawn = sample_rough_gaussian((400_000,), Noise(seed=9)).astype(float)
     assert abs(drawn.mean()) < 0.01
     assert drawn.var() == pytest.approx(1.0, abs=0.01)
     assert (drawn**4).mean() == pytest.approx(3.0, abs=0.05)
     assert (1.05 * drawn).var() != pytest.approx(1.0, abs=0.01)
-    whole = rough_steps((400_000,), Noise(seed=9), power=0.5)
+    whole = sample_rough_steps((400_000,), Noise(seed=9), power=0.5)
     assert whole.dtype == np.int16
-    assert np.abs(whole - drawn * UNIT * 0.5**0.5).max() <= 0.51
+    assert np.abs(whole - drawn * STEPS_PER_STD * 0.5**0.5).max() <= 0.51
 
 
 def test_the_random_field_without_weights_is_the_logits_own() -> None:
     logits = np.array([[-1.0, 0.0, 2.0]], np.float32)
-    found = place_maps.Field(spatial=0.0, temporal=0.0).refined(logits, None)
+    found = place_maps.DynamicField(spatial=0.0, temporal=0.0).refine_map(logits, None)
     assert np.allclose(found, 1 / (1 + np.exp(-logits)))
-    pulled = place_maps.Field().refined(logits, np.ones_like(logits))
+    pulled = place_maps.DynamicField().refine_map(logits, np.ones_like(logits))
     assert np.all(pulled > found - 0.5)
 
 
@@ -355,16 +363,16 @@ def test_a_canvas_is_shifted_around_its_edges_and_mirrored(shift: tuple[int, int
     down, right, is_turned = shift
     moved = np.roll(canvas, (down, right), axis=(0, 1))
     moved = moved[:, ::-1] if is_turned else moved
-    np.testing.assert_array_equal(shifted_over(canvas, shift, None), moved)
-    np.testing.assert_array_equal(shifted_over(canvas, shift, below), moved + below)
+    np.testing.assert_array_equal(shift_canvas_over(canvas, shift, None), moved)
+    np.testing.assert_array_equal(shift_canvas_over(canvas, shift, below), moved + below)
 
 
 def test_an_amount_that_is_one_number_gives_the_noise_of_a_map_of_it() -> None:
     rng, level = np.random.default_rng(0), np.float32(0.5)
     frame = rng.integers(0, 256, (150, 40, 3), np.uint8)
-    grains = rough_steps(frame.shape, Noise())
+    grains = sample_rough_steps(frame.shape, Noise())
     one = np.broadcast_to(level, frame.shape[:2])
-    noisy, mapped = (noised(frame, some, grains, 16.0) for some in (one, one.copy()))
+    noisy, mapped = (add_place_noise(frame, some, grains, 16.0) for some in (one, one.copy()))
     assert np.abs(noisy.astype(int) - mapped).max() <= 1  # a tie may be rounded either way
     assert noisy.astype(int).std() > frame.std() and not np.array_equal(noisy, frame)
 
@@ -372,5 +380,5 @@ def test_an_amount_that_is_one_number_gives_the_noise_of_a_map_of_it() -> None:
 def test_what_stands_out_of_a_pattern_is_cut_and_never_changes_sign() -> None:
     canvas = np.zeros((64, 64, 3), np.float32)
     canvas[20:24, 20:24] = 14.0
-    steps = _fitted(canvas, (64, 64), deviation=4096 * 0.7)
+    steps = _fit_canvas(canvas, (64, 64), deviation=4096 * 0.7)
     assert steps[20:24, 20:24].min() == np.iinfo(np.int16).max

@@ -17,7 +17,7 @@ from masquerade.mechanisms import cosine_gaussian, precision, prior
 from masquerade.mechanisms.cosine_gaussian import CosineGaussian
 from masquerade.mechanisms.gaussian_video import Chunk, GaussianVideo
 from masquerade.mechanisms.precision import Band, Precision
-from masquerade.noise import rounded_bound
+from masquerade.noise import compute_rounded_bound
 from masquerade.tradeoff import gaussian_mu
 from masquerade.vision import transforms
 
@@ -43,9 +43,9 @@ def measured(mechanism: GaussianVideo, video: np.ndarray, *, seed: int = 0) -> n
     """All that a release measures of a video, before noise."""
     frames = iter(video)
     parts = []
-    for chunk in mechanism.chunks(video.shape):
+    for chunk in mechanism.list_chunks(video.shape):
         mine = (next(frames) for _ in range(chunk.length))
-        parts.append(mechanism.measure(mine, dataclasses.replace(chunk, seed=seed)))
+        parts.append(mechanism.measure_chunk(mine, dataclasses.replace(chunk, seed=seed)))
     return np.concatenate(parts)
 
 
@@ -111,7 +111,7 @@ def corner(pull: np.ndarray, unit: Unit) -> np.ndarray:
 
 @pytest.mark.parametrize("unit", ["pixels", "tube", "frame", "video"])
 def test_the_prior_has_the_known_values(unit: str) -> None:
-    spectrum = prior.whole((8, 12, 16))
+    spectrum = prior.compute_full_spectrum((8, 12, 16))
     assert spectrum[0, 0, 0] == pytest.approx(186998, abs=0.5)
     assert spectrum[1, 2, 3] == pytest.approx(1858.31, abs=0.005)
 
@@ -132,11 +132,11 @@ def test_plans_have_the_known_figures(
     unit: str, sites: int | None, sigma: float, active: int, first_window: float, within: float
 ) -> None:
     mechanism = released(unit, sites)
-    plan = mechanism.precision(Chunk(0, 8, (8, 12, 16, 3)))
+    plan = mechanism.plan_precision(Chunk(0, 8, (8, 12, 16, 3)))
     luma = plan.components[0]
     assert 1 / math.sqrt(luma.precision[0, 0, 0]) == pytest.approx(sigma, rel=within)
-    assert len(plan.bands[0].places) == active
-    window = np.broadcast_to(luma.windows(range(8), plan.size), plan.size)
+    assert len(plan.output_bands[0].places) == active
+    window = np.broadcast_to(luma.slice_window(range(8), plan.size), plan.size)
     assert window[0, 0, 0] == pytest.approx(first_window, rel=within)
     assert window[4, 6, 8] == pytest.approx(1.0) or unit == "tube"
     assert window.max() <= 1
@@ -148,8 +148,8 @@ def test_no_change_of_one_unit_exceeds_the_bound(
     unit: str, sites: int | None, size: tuple[int, int, int]
 ) -> None:
     mechanism, shape = released(unit, sites), (*size, 3)
-    bound = mechanism.distance(shape, mechanism.protected_unit)
-    worst = furthest(linear_map(mechanism, shape), shape, mechanism.protected_unit)
+    bound = mechanism.compute_distance_bound(shape, mechanism.privacy_unit)
+    worst = furthest(linear_map(mechanism, shape), shape, mechanism.privacy_unit)
     assert worst <= bound * (1 + 1e-12)
     if (unit, sites) in (("value", None), ("pixels", 1), ("frame", None), ("video", None)):
         assert worst >= 0.99 * bound  # it is met, not merely true
@@ -160,19 +160,19 @@ def test_the_bound_for_many_sites_is_hardly_loose() -> None:
     shape = (4, 5, 6, 3)
     for unit, sites in (("pixels", 3), ("pixels", 16), ("tube", 1), ("tube", 3)):
         mechanism = released(unit, sites)
-        worst = furthest(linear_map(mechanism, shape), shape, mechanism.protected_unit)
-        assert worst >= 0.95 * mechanism.distance(shape, mechanism.protected_unit)
+        worst = furthest(linear_map(mechanism, shape), shape, mechanism.privacy_unit)
+        assert worst >= 0.95 * mechanism.compute_distance_bound(shape, mechanism.privacy_unit)
 
 
 @pytest.mark.parametrize(("unit", "sites"), [*UNITS, ("pixels", 7)])
 def test_a_unit_that_passes_through_three_chunks_stays_below_the_target(
     unit: str, sites: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cosine_gaussian, "_MOST_FRAMES", 2)
+    monkeypatch.setattr(cosine_gaussian, "_MAX_CHUNK_FRAMES", 2)
     mechanism, shape = released(unit, sites), (6, 3, 3, 3)
-    assert len(mechanism.chunks(shape)) == (1 if unit == "frame" else 3)
-    worst = furthest(linear_map(mechanism, shape), shape, mechanism.protected_unit)
-    assert worst <= mechanism.distance(shape, mechanism.protected_unit) * (1 + 1e-12)
+    assert len(mechanism.list_chunks(shape)) == (1 if unit == "frame" else 3)
+    worst = furthest(linear_map(mechanism, shape), shape, mechanism.privacy_unit)
+    assert worst <= mechanism.compute_distance_bound(shape, mechanism.privacy_unit) * (1 + 1e-12)
     assert worst <= MU * (1 + 1e-8)
     if unit == "video":
         assert worst >= 0.99 * MU
@@ -182,22 +182,22 @@ def test_a_unit_that_passes_through_three_chunks_stays_below_the_target(
 def test_other_units_are_bounded_in_a_video_of_uneven_chunks(
     of: tuple[str, int | None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cosine_gaussian, "_MOST_FRAMES", 2)
+    monkeypatch.setattr(cosine_gaussian, "_MAX_CHUNK_FRAMES", 2)
     unit, shape = Unit(name=UnitName(of[0]), sites=of[1]), (5, 3, 3, 3)
     for mechanism in (released("pixels", 2), released("tube", 2), released("video")):
-        assert [chunk.length for chunk in mechanism.chunks(shape)] == [2, 2, 1]
+        assert [chunk.length for chunk in mechanism.list_chunks(shape)] == [2, 2, 1]
         worst = furthest(linear_map(mechanism, shape), shape, unit)
-        assert worst <= mechanism.distance(shape, unit) * (1 + 1e-12)
+        assert worst <= mechanism.compute_distance_bound(shape, unit) * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("sites", [13, 40, 48])
 def test_more_sites_than_a_chunk_holds_are_bounded_too(
     sites: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cosine_gaussian, "_MOST_FRAMES", 3)
+    monkeypatch.setattr(cosine_gaussian, "_MAX_CHUNK_FRAMES", 3)
     mechanism, shape = released("pixels", sites), (12, 2, 2, 3)  # chunks of 12 sites
-    worst = furthest(linear_map(mechanism, shape), shape, mechanism.protected_unit)
-    assert worst <= mechanism.distance(shape, mechanism.protected_unit) * (1 + 1e-12)
+    worst = furthest(linear_map(mechanism, shape), shape, mechanism.privacy_unit)
+    assert worst <= mechanism.compute_distance_bound(shape, mechanism.privacy_unit) * (1 + 1e-12)
 
 
 UNITS_DRAWN = st.sampled_from([*UNITS, ("tube", 100), ("pixels", 1000), ("subject", None)])
@@ -216,17 +216,19 @@ def test_the_distance_of_every_unit_bounds_every_change_of_it(
     mechanism, shape = released(*own, epsilon=e), (*size, 3)
     unit = Unit(name=UnitName(of[0]), sites=of[1])
     worst = furthest(linear_map(mechanism, shape), shape, unit, tries=3)
-    scale = mechanism.scale(shape)
-    assert worst <= mechanism.distance(shape, unit) * (1 + 1e-12)
+    scale = mechanism.compute_scale(shape)
+    assert worst <= mechanism.compute_distance_bound(shape, unit) * (1 + 1e-12)
     # and the event counts rounding to the grid on top
     event: Any = mechanism.event_for(shape, unit)
     coordinates = mechanism.coordinates(shape, unit)
-    assert 2 * scale.sigma / event.noise_multiplier >= rounded_bound(worst, scale.grid, coordinates)
+    assert 2 * scale.sigma / event.noise_multiplier >= compute_rounded_bound(
+        worst, scale.grid, coordinates
+    )
 
 
 def _bold(factor: float) -> Callable[[CosineGaussian, Chunk], Precision]:
     """A plan whose precision is higher than its bounds say."""
-    honest = CosineGaussian.precision
+    honest = CosineGaussian.plan_precision
 
     def plan(self: CosineGaussian, chunk: Chunk) -> Precision:
         right = honest(self, chunk)
@@ -248,11 +250,11 @@ def _windowless(self: CosineGaussian, chunk: Chunk) -> Precision:
 
 def _alone(self: CosineGaussian, chunk: Chunk) -> Precision:
     """Each chunk calibrated as if a tube touched it alone."""
-    unit = self.protected_unit
-    return precision.plan(chunk.size, unit.name, unit.sites or 1, MU**2)
+    unit = self.privacy_unit
+    return precision.calibrate_precision(chunk.size, unit.name, unit.sites or 1, MU**2)
 
 
-HONEST = CosineGaussian.precision
+HONEST = CosineGaussian.plan_precision
 
 
 @pytest.mark.parametrize(
@@ -270,11 +272,11 @@ HONEST = CosineGaussian.precision
 def test_a_wrong_plan_is_caught(
     wrong: Any, unit: str, sites: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cosine_gaussian, "_MOST_FRAMES", 2)
+    monkeypatch.setattr(cosine_gaussian, "_MAX_CHUNK_FRAMES", 2)
     mechanism, shape = released(unit, sites), (4, 3, 4, 3)
-    claimed = mechanism.distance(shape, mechanism.protected_unit)
-    monkeypatch.setattr(CosineGaussian, "precision", wrong)
-    worst = furthest(linear_map(mechanism, shape), shape, mechanism.protected_unit)
+    claimed = mechanism.compute_distance_bound(shape, mechanism.privacy_unit)
+    monkeypatch.setattr(CosineGaussian, "plan_precision", wrong)
+    worst = furthest(linear_map(mechanism, shape), shape, mechanism.privacy_unit)
     assert worst > 1.01 * claimed
 
 
@@ -302,11 +304,11 @@ def _in_cells(planes: np.ndarray, side: int) -> np.ndarray:
 def _exactly(video: np.ndarray, plan: Precision, *, kind: type[np.floating] = np.longdouble) -> Any:
     """What `measure` computes, from the formula, in another precision."""
     parts = []
-    for mix, component, band in zip(COLOURS, plan.components, plan.bands, strict=True):
+    for mix, component, band in zip(COLOURS, plan.components, plan.output_bands, strict=True):
         plane = (video.astype(np.longdouble) - 127.5) @ np.array(mix, np.longdouble)
         plane = plane / np.sqrt(np.longdouble(np.dot(mix, mix)))
         plane = _in_cells(plane, plan.side) / plan.side
-        plane = (plane * component.windows(range(len(video)), plan.size)).astype(kind)
+        plane = (plane * component.slice_window(range(len(video)), plan.size)).astype(kind)
         matrices = (
             cosines(n, kept).astype(kind) for n, kept in zip(plan.size, band.shape, strict=True)
         )
@@ -321,8 +323,8 @@ def test_rounding_stays_within_what_is_allowed_for_it(
     unit: tuple[str, int | None], size: tuple[int, int, int]
 ) -> None:
     mechanism, rng = released(*unit, epsilon=200.0), np.random.default_rng(3)
-    plan = mechanism.precision(Chunk(0, size[0], (*size, 3)))
-    allowed = cosine_gaussian._error(plan)
+    plan = mechanism.plan_precision(Chunk(0, size[0], (*size, 3)))
+    allowed = cosine_gaussian._compute_rounding_bound(plan)
     assert 0 < allowed < 1e-7 * MU
     flat = rng.integers(0, 2, (*size, 3), dtype=np.uint8) * 255
     for video in (flat, rng.integers(0, 256, (*size, 3), dtype=np.uint8), np.full_like(flat, 255)):
@@ -340,14 +342,16 @@ def test_rows_of_the_transform_are_right_to_four_roundings(size: int) -> None:
 def test_the_allowance_is_not_so_wide_that_everything_passes() -> None:
     mechanism = released("pixels", 4, epsilon=200.0)
     video = np.random.default_rng(1).integers(0, 256, (3, 5, 7, 3), dtype=np.uint8)
-    plan = mechanism.precision(Chunk(0, 3, video.shape))
+    plan = mechanism.plan_precision(Chunk(0, 3, video.shape))
     coarse = _exactly(video, plan, kind=np.float32) - _exactly(video, plan)
-    assert float(np.linalg.norm(coarse.astype(float))) > 100 * cosine_gaussian._error(plan)
+    assert float(
+        np.linalg.norm(coarse.astype(float))
+    ) > 100 * cosine_gaussian._compute_rounding_bound(plan)
 
 
 def test_coefficients_that_tell_nothing_are_not_released() -> None:
-    plan = released("video").precision(Chunk(0, 8, (8, 12, 16, 3)))
-    for band, component in zip(plan.bands, plan.components, strict=True):
+    plan = released("video").plan_precision(Chunk(0, 8, (8, 12, 16, 3)))
+    for band, component in zip(plan.output_bands, plan.components, strict=True):
         assert isinstance(band, Band)
         assert np.all(band.spectrum * band.weights**2 > 1e-3)
         assert len(band.places) < math.prod(plan.size)

@@ -10,7 +10,7 @@ import pytest
 
 from masquerade.audits.game import MechanismGame
 from masquerade.errors import BadInput
-from masquerade.guarantee import Kind, Unit, UnitName
+from masquerade.guarantee import GuaranteeKind, Unit, UnitName
 from masquerade.mechanisms.public_mask_gaussian import PublicMaskGaussian
 from masquerade.noise import Noise
 from masquerade.publish.audits import audit_game
@@ -42,7 +42,7 @@ def test_a_target_is_met_and_more_noise_promises_more() -> None:
     goal = PublicMaskGaussian(epsilon=8.0, delta=1e-4, unit="pixels", pixels=4)
     assert 7.99 < (goal.guarantee(SHAPE).epsilon or 0) <= 8.0
     same = PublicMaskGaussian(
-        sigma=goal.scale(SHAPE).sigma, delta=1e-4, unit="pixels", pixels=4
+        sigma=goal.compute_scale(SHAPE).sigma, delta=1e-4, unit="pixels", pixels=4
     ).guarantee(SHAPE)
     assert same.epsilon == pytest.approx(8.0, abs=1e-3)
 
@@ -62,7 +62,10 @@ def test_a_mask_makes_the_promise_relative_and_no_ledger_takes_it(mask: str) -> 
     whole = PublicMaskGaussian(sigma=10.0, delta=1e-4, unit="pixels", pixels=4)
     inside = PublicMaskGaussian(sigma=10.0, delta=1e-4, unit="pixels", pixels=4, mask=mask)
     said = inside.guarantee(SHAPE)
-    assert whole.guarantee(SHAPE).kind is Kind.FORMAL and said.kind is Kind.FORMAL_RELAXED
+    assert (
+        whole.guarantee(SHAPE).kind is GuaranteeKind.FORMAL
+        and said.kind is GuaranteeKind.FORMAL_RELAXED
+    )
     assert said.epsilon == whole.guarantee(SHAPE).epsilon
     assert "outside the mask" in said.not_protected[0]
     unit = Unit(name=UnitName.PIXELS, sites=4, low=0.0, high=255.0)
@@ -102,7 +105,7 @@ def test_the_audit_does_not_refute_the_claim_and_catches_a_quarter_of_the_noise(
     game = MechanismGame(mechanism=made, trials=1000, shape=(1, 6, 6, 3))
     claim = game.claim().epsilon
     assert 2.5 < audit_game(game, noise=Noise(seed=1)).epsilon_at_least <= claim
-    weak = PublicMaskGaussian(sigma=made.scale((1, 6, 6, 3)).sigma / 4, **fields)
+    weak = PublicMaskGaussian(sigma=made.compute_scale((1, 6, 6, 3)).sigma / 4, **fields)
     cheat = MechanismGame(mechanism=weak, trials=1000, shape=(1, 6, 6, 3))
     assert audit_game(cheat, noise=Noise(seed=2)).epsilon_at_least > claim
 

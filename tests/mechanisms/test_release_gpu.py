@@ -52,11 +52,11 @@ def video(shape: Shape = SHAPE) -> np.ndarray:
 
 
 def released(mechanism: GaussianVideo, noise: Noise, where: str = "cpu") -> np.ndarray:
-    token = devices._CHOSEN.set(where)
+    token = devices._DEVICE_NAME.set(where)
     try:
         return np.asarray(mechanism.apply(video(), noise))
     finally:
-        devices._CHOSEN.reset(token)
+        devices._DEVICE_NAME.reset(token)
 
 
 @each_mechanism
@@ -74,7 +74,7 @@ def test_the_stream_of_noise_is_used_alike(name: str, elsewhere: str) -> None:
     here, there = Noise(seed=3), Noise(seed=3)
     released(MECHANISMS[name], here)
     released(MECHANISMS[name], there, elsewhere)
-    assert np.array_equal(here.words(5), there.words(5))
+    assert np.array_equal(here.draw_words(5), there.draw_words(5))
 
 
 class Listening(Noise):
@@ -84,13 +84,13 @@ class Listening(Noise):
         super().__init__(seed=4)
         self.places: list[str] = []
 
-    def gaussian(self, *given: Any, **named: Any) -> np.ndarray:
+    def sample_gaussian(self, *given: Any, **named: Any) -> np.ndarray:
         self.places.append("processor")
-        return super().gaussian(*given, **named)
+        return super().sample_gaussian(*given, **named)
 
-    def gaussian_on(self, device: str, *given: Any, **named: Any) -> Any:
+    def sample_gaussian_on(self, device: str, *given: Any, **named: Any) -> Any:
         self.places.append(device)
-        return super().gaussian_on(device, *given, **named)
+        return super().sample_gaussian_on(device, *given, **named)
 
 
 @pytest.mark.parametrize("name", ["pooled", "plain", "orthonormal"])

@@ -43,7 +43,7 @@ class Finder:
         self.seen += 1
         return np.array([] if self.seen - 1 in self.missed else [self.face]).reshape(-1, 5)
 
-    def near(self, frame: np.ndarray, boxes: np.ndarray) -> np.ndarray:
+    def search_near(self, frame: np.ndarray, boxes: np.ndarray) -> np.ndarray:
         return self(frame)
 
 
@@ -51,7 +51,7 @@ class Finder:
 def found(monkeypatch: pytest.MonkeyPatch) -> Any:
     def put(finder: Any) -> None:
         monkeypatch.setattr(selective_privacy, "load_detector", lambda *_, **__: finder)
-        monkeypatch.setattr(selective_privacy, "fetch", Path)
+        monkeypatch.setattr(selective_privacy, "fetch_asset", Path)
 
     return put
 
@@ -133,7 +133,7 @@ def test_bodies_reach_from_above_the_face_to_the_feet(found: Any) -> None:
     frames = some_video(3)
     out = np.asarray(SelectivePrivacy(region="bodies", grow=0).apply(frames, Noise()))
     changed = np.any(out != frames, axis=(0, 3))
-    left, top, right, bottom = selective_privacy.body(np.array([40, 10, 46, 16]))
+    left, top, right, bottom = selective_privacy.estimate_body_box(np.array([40, 10, 46, 16]))
     assert changed[int(np.ceil(top)) : int(bottom), int(left) : int(right)].all()
     assert not changed[:, : int(left)].any() and not changed[int(bottom) + 1 :].any()
 
@@ -197,8 +197,10 @@ def test_a_real_walker_is_hidden_and_most_of_the_rest_is_not() -> None:
     segmenters = pytest.importorskip("masquerade.vision.person_detector", exc_type=MissingExtra)
     try:
         for name in segmenters.NETWORKS:
-            downloads.fetch(name)
-        frame = read.segment(downloads.fetch("sports2d_demo"), 80, 81)[:, 480:980, 1000:1500]
+            downloads.fetch_asset(name)
+        frame = read.read_segment(downloads.fetch_asset("sports2d_demo"), 80, 81)[
+            :, 480:980, 1000:1500
+        ]
     except (OSError, BadInput) as error:
         pytest.skip(f"a network or the film cannot be had: {error}")
     out = np.asarray(SelectivePrivacy(region="people").apply(frame, Noise()))

@@ -13,7 +13,7 @@ from scipy.stats import kstest, norm
 from test_precision import UNITS, corner, cosines, furthest, linear_map, measured
 
 import masquerade
-from masquerade.accounting import epsilon
+from masquerade.accounting import compute_epsilon
 from masquerade.accounting.published import VideoDprpClaim as Paper
 from masquerade.guarantee import Accountant, Unit, UnitName
 from masquerade.mechanisms import random_projection
@@ -46,10 +46,10 @@ GOLDEN_UNITS = [("value", None), ("pixels", 1), ("pixels", 16), ("pixels", 256),
 def test_sound_noise_has_the_known_scale(target: int) -> None:
     for (unit, sites), (orthonormal, gaussian) in zip(GOLDEN_UNITS, GOLDEN[target], strict=True):
         common: dict[str, Any] = dict(epsilon=float(target), columns=3072)
-        found = dprp(unit, sites, form="orthonormal", **common).scale(PAPER_SHAPE).sigma
+        found = dprp(unit, sites, form="orthonormal", **common).compute_scale(PAPER_SHAPE).sigma
         # never below; above by what rounding to the grid costs, 2 g sqrt(16 k) at most
         assert orthonormal * (1 - 2e-5) <= found <= orthonormal * (1 + 6e-4)
-        found = dprp(unit, sites, form="gaussian", **common).scale(PAPER_SHAPE).sigma
+        found = dprp(unit, sites, form="gaussian", **common).compute_scale(PAPER_SHAPE).sigma
         # the Chernoff bound and the grid of R cost one percent over the exact quantile
         assert gaussian * (1 - 2e-5) <= found <= gaussian * 1.015
 
@@ -62,7 +62,7 @@ def test_published_noise_has_the_printed_scale(
     target: float, sigma_1: float, sigma_2: float
 ) -> None:
     mechanism = dprp("frame", form="as_published", epsilon=target, columns=3072)
-    assert mechanism.scale(PAPER_SHAPE).sigma == pytest.approx(sigma_1, abs=6e-5)
+    assert mechanism.compute_scale(PAPER_SHAPE).sigma == pytest.approx(sigma_1, abs=6e-5)
     assert Paper(epsilon=target, columns=3072).sigma_2() == pytest.approx(sigma_2, abs=6e-5)
 
 
@@ -91,9 +91,9 @@ def test_the_error_of_the_orthonormal_projection_is_within_its_bound(wide: int) 
     projection = OrthonormalProjection(5, (9, wide, 3), 40)
     video = np.random.default_rng(2).integers(0, 2, (8, 9, wide, 3), dtype=np.uint8) * 255
     centred = np.moveaxis(video.astype(np.longdouble) - 127.5, 3, 1)
-    signed = centred * random_projection.signs(5, (3, 9, wide))
+    signed = centred * random_projection.sample_signs(5, (3, 9, wide))
     exact = np.einsum("tchw,gh,kw->tcgk", signed, cosines(9, 9), cosines(wide, wide))
-    exact = exact.reshape(8, -1)[:, random_projection.choice(5, 40, 27 * wide)]
+    exact = exact.reshape(8, -1)[:, random_projection.sample_places(5, 40, 27 * wide)]
     off = float(np.abs(projection.forward(video, middle=127.5) - exact).max())
     assert 0 < off <= projection.error_bound() < 1e-8
 
@@ -156,8 +156,8 @@ def test_no_change_exceeds_the_bound_of_an_orthonormal_projection(
     unit: str, sites: int | None
 ) -> None:
     mechanism = dprp(unit, sites, columns=57)
-    bound = mechanism.distance(SMALL, mechanism.protected_unit)
-    worst = furthest(linear_map(mechanism, SMALL, seed=9), SMALL, mechanism.protected_unit)
+    bound = mechanism.compute_distance_bound(SMALL, mechanism.privacy_unit)
+    worst = furthest(linear_map(mechanism, SMALL, seed=9), SMALL, mechanism.privacy_unit)
     assert 0.9 * bound <= worst <= bound  # 57 of 60 directions are kept
 
 
@@ -166,12 +166,12 @@ def test_a_fresh_gaussian_projection_stretches_no_more_than_is_counted(
     unit: str, sites: int | None
 ) -> None:
     mechanism = dprp(unit, sites, form="gaussian", columns=6)
-    bound = mechanism.distance(SMALL, mechanism.protected_unit)
+    bound = mechanism.compute_distance_bound(SMALL, mechanism.privacy_unit)
     black = np.zeros(SMALL, np.uint8)
     rng = np.random.default_rng(7)
     lengths = []
     for seed in range(100):  # the pair first, R after it
-        other = (corner(rng.standard_normal(SMALL), mechanism.protected_unit) != 0) * np.uint8(255)
+        other = (corner(rng.standard_normal(SMALL), mechanism.privacy_unit) != 0) * np.uint8(255)
         apart = measured(mechanism, other, seed=seed) - measured(mechanism, black, seed=seed)
         lengths.append(float(np.linalg.norm(apart)))
     assert max(lengths) <= bound
@@ -183,7 +183,7 @@ def test_the_published_covariance_moves_no_more_than_is_counted(
     unit: str, sites: int | None
 ) -> None:
     mechanism = dprp(unit, sites, form="as_published", columns=6)
-    of, rng, shares = mechanism.protected_unit, np.random.default_rng(7), []
+    of, rng, shares = mechanism.privacy_unit, np.random.default_rng(7), []
     for seed in range(60):  # the pair first, R after it; a white video moves its square most
         where = corner(rng.standard_normal(SMALL), of) != 0
         pair = (np.full(SMALL, 255, np.uint8), np.where(where, 0, 255).astype(np.uint8))
@@ -193,7 +193,7 @@ def test_the_published_covariance_moves_no_more_than_is_counted(
         rows, squares = np.split(apart, [SMALL[0] * 6])
         exact = squares.reshape(6, 6)
         assert np.allclose(exact, exact.T) and rows.any() and squares.any()
-        shares.append(float(np.linalg.norm(apart)) / mechanism.distance(SMALL, of))
+        shares.append(float(np.linalg.norm(apart)) / mechanism.compute_distance_bound(SMALL, of))
     assert 0.04 < max(shares) <= 1
 
 
@@ -201,15 +201,15 @@ def test_the_published_covariance_moves_no_more_than_is_counted(
 def test_v_is_computed_as_printed_and_cancels_unless_it_is_cut(rank: int | None) -> None:
     shape, k, noise = (5, 12, 16, 3), 24, masquerade.Noise(seed=4)
     mechanism = dprp("frame", form="as_published", columns=k, rank=rank)
-    chunk = dataclasses.replace(mechanism.chunks(shape)[0], seed=3)
+    chunk = dataclasses.replace(mechanism.list_chunks(shape)[0], seed=3)
     video = np.random.default_rng(2).integers(0, 256, shape, dtype=np.uint8)
-    exact = mechanism.measure(iter(video), chunk)
-    seen = mechanism.noisy(exact, shape, noise)
+    exact = mechanism.measure_chunk(iter(video), chunk)
+    seen = mechanism.add_grid_noise(exact, shape, noise)
     r = rows_of(GaussianProjection(3, shape[1:], k))
     paper = Paper(columns=k, height=12, width=16)
     projected, q = (
         (seen - exact)[: 5 * k],
-        (seen - exact)[5 * k :] / mechanism._printed_weight(shape),
+        (seen - exact)[5 * k :] / mechanism._compute_printed_weight(shape),
     )
     assert projected.std() == pytest.approx(paper.sigma_1(), rel=0.3)
     assert q.std() == pytest.approx(paper.sigma_2(), rel=0.12) and len(q) == k * k
@@ -218,7 +218,7 @@ def test_v_is_computed_as_printed_and_cancels_unless_it_is_cut(rank: int | None)
     noisy = flat @ r + projected.reshape(5, k)
     v = np.linalg.svd((flat @ r).T @ (flat @ r) + q.reshape(k, k))[2].T[:, :rank]
     right = np.clip(np.rint(noisy @ v @ np.linalg.pinv(r @ v)), 0, 255)
-    [found] = mechanism.rebuild(seen, chunk, 0.0, noise)
+    [found] = mechanism.rebuild_frames(seen, chunk, 0.0, noise)
     assert np.abs(found.reshape(5, -1) - right).max() <= 1
     cancelled = np.clip(np.rint(noisy @ np.linalg.pinv(r)), 0, 255)
     differs = np.abs(found.reshape(5, -1) - cancelled).max()
@@ -232,14 +232,14 @@ def test_without_noise_the_top_directions_hold_all_there_is() -> None:
     top = random_projection.right_directions(rows.T @ rows, 4)
     assert np.allclose(rows @ top @ top.T, rows, atol=1e-6)
     everything = random_projection.right_directions(rows.T @ rows, 20)
-    assert np.allclose(projection.along(rows, everything), rows, atol=1e-6)
-    assert not np.allclose(projection.along(rows, top), rows, atol=1e-2)
+    assert np.allclose(projection.restrict_rows(rows, everything), rows, atol=1e-6)
+    assert not np.allclose(projection.restrict_rows(rows, top), rows, atol=1e-2)
 
 
 def test_the_stretch_is_not_for_those_who_choose_the_change_after_seeing_r() -> None:
     mechanism = dprp("frame", form="gaussian", columns=6)
-    worst = furthest(linear_map(mechanism, SMALL, seed=1), SMALL, mechanism.protected_unit)
-    assert worst > mechanism.distance(SMALL, mechanism.protected_unit)
+    worst = furthest(linear_map(mechanism, SMALL, seed=1), SMALL, mechanism.privacy_unit)
+    assert worst > mechanism.compute_distance_bound(SMALL, mechanism.privacy_unit)
 
 
 def neighbours(unit: Unit, rng: np.random.Generator, kind: int) -> tuple[np.ndarray, np.ndarray]:
@@ -258,11 +258,11 @@ def test_no_neighbours_exceed_the_bounds_of_rows_and_covariance(
     unit: str, sites: int | None, radius: float | None
 ) -> None:
     mechanism = dprp(unit, sites, form="truncated", columns=4, radius=radius)
-    of, rng = mechanism.protected_unit, np.random.default_rng(8)
+    of, rng = mechanism.privacy_unit, np.random.default_rng(8)
     rho = radius or 64 * math.sqrt(4)
-    bounds = random_projection.distances(SMALL, of, rho)
-    weights = mechanism._weights(SMALL)
-    bound = mechanism.distance(SMALL, of)
+    bounds = random_projection.compute_distance_bounds(SMALL, of, rho)
+    weights = mechanism._compute_weights(SMALL)
+    bound = mechanism.compute_distance_bound(SMALL, of)
     assert bound == pytest.approx(1.0)
     rows = SMALL[0] * 4
     for kind in range(6):
@@ -288,13 +288,13 @@ def test_leaving_sites_out_costs_no_more_than_the_event_says() -> None:
     shape = (1, 8, 8, 3)
     mechanism = dprp("pixels", 48, form="truncated", columns=2)
     r = rows_of(OrthonormalProjection(3, shape[1:], 2))[:, 0].reshape(1, 8, 8, 3)
-    most = corner(r, mechanism.protected_unit) != 0
+    most = corner(r, mechanism.privacy_unit) != 0
     # the sites pull the row one way and the rest the other; without them it points back
     video = np.where((r > 0) == most, 255, 0).astype(np.uint8)
     without = np.where(most, 128, video).astype(np.uint8)
     apart = measured(mechanism, video, seed=3) - measured(mechanism, without, seed=3)
     event: Any = mechanism.event(shape)
-    counted = mechanism.scale(shape).sigma / event.noise_multiplier
+    counted = mechanism.compute_scale(shape).sigma / event.noise_multiplier
     assert np.linalg.norm(apart) <= counted
 
 
@@ -303,10 +303,12 @@ def test_packing_keeps_lengths_and_can_be_undone() -> None:
     for columns in (1, 2, 5):
         one, two = (m + m.T for m in rng.standard_normal((2, columns, columns)))
         assert np.dot(
-            random_projection.packed(one), random_projection.packed(two)
+            random_projection.pack_triangle(one), random_projection.pack_triangle(two)
         ) == pytest.approx(float((one * two).sum()))
         assert np.allclose(
-            random_projection.unpacked(random_projection.packed(one), columns), one, atol=1e-14
+            random_projection.unpack_triangle(random_projection.pack_triangle(one), columns),
+            one,
+            atol=1e-14,
         )
 
 
@@ -316,7 +318,7 @@ def test_clipping_keeps_rows_within_the_radius() -> None:
         * 10.0 ** np.arange(-3, 2).repeat(10)[:, None]
     )
     rows[0] = 0
-    kept = random_projection.clipped(rows, 1.0)
+    kept = random_projection.clip_rows(rows, 1.0)
     assert np.linalg.norm(kept, axis=1).max() <= 1
     short = np.linalg.norm(rows, axis=1) < 0.999
     assert short.any() and np.array_equal(kept[short], rows[short])
@@ -338,15 +340,15 @@ def test_the_published_form_states_what_really_holds() -> None:
     mu = 255 * 510 * math.sqrt(230_400) / 44.4545
     assert guarantee.epsilon is not None and mu**2 / 2 < guarantee.epsilon < mu**2
     event = mechanism.event(PAPER_SHAPE)
-    found = epsilon(event, delta=1e-4, relation="replace_one")
+    found = compute_epsilon(event, delta=1e-4, relation="replace_one")
     assert found >= guarantee.epsilon * (1 - 1e-6)
 
 
 def test_the_published_form_has_the_papers_columns_at_most() -> None:
     mechanism = dprp("frame", form="as_published")
-    assert [mechanism.k((2, *size, 3)) for size in ((240, 320), (720, 1280), (24, 24))] == [
-        *(3072, 3072, 23)
-    ]
+    assert [
+        mechanism.count_columns((2, *size, 3)) for size in ((240, 320), (720, 1280), (24, 24))
+    ] == [*(3072, 3072, 23)]
     with pytest.raises(ValueError, match="leave it out"):
         dprp("frame", form="as_published", columns=5, rank=5).guarantee(SMALL)
     cut = dprp("frame", form="as_published", columns=5, rank=2).guarantee(SMALL)
@@ -388,5 +390,5 @@ def test_other_units_of_a_projection_are_bounded_too() -> None:
     rows = linear_map(mechanism, SMALL, seed=4)
     for name, sites in UNITS:
         unit = Unit(name=UnitName(name), sites=sites)
-        assert furthest(rows, SMALL, unit, tries=3) <= mechanism.distance(SMALL, unit)
+        assert furthest(rows, SMALL, unit, tries=3) <= mechanism.compute_distance_bound(SMALL, unit)
     assert mechanism.event_for(SMALL, Unit(name=UnitName.SHARD)) is None

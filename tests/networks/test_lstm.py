@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from masquerade.networks import lstm, lstm_stack
-from masquerade.networks.lstm_stack import LSTM, Schedule, Stack
+from masquerade.networks.lstm_stack import LSTM, LstmStack, StackSchedule
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)
@@ -22,7 +22,7 @@ each_depth = pytest.mark.parametrize("layers", [1, 2])
 def made(seed: int = 0, layers: int = 1) -> LSTM:
     torch.manual_seed(seed)
     net = LSTM(CHANNELS, CLASSES, HIDDEN, layers)
-    return net.normalised_by(np.array([0.5, 0.0, -1.0]), np.array([2.0, 1.0, 0.5]))
+    return net.with_normalisation(np.array([0.5, 0.0, -1.0]), np.array([2.0, 1.0, 0.5]))
 
 
 def per_record(net: LSTM, inputs: Any, wanted: Any) -> Any:
@@ -76,7 +76,7 @@ def test_mean_and_scale_are_kept_with_the_weights_and_are_not_trained() -> None:
 def test_a_scale_of_zero_or_a_mean_that_is_no_number_is_refused(fields: Any) -> None:
     given = {"mean": np.zeros(3), "scale": np.ones(3)} | fields
     with pytest.raises(ValueError, match=next(iter(fields))):
-        LSTM(CHANNELS, CLASSES).normalised_by(**given)
+        LSTM(CHANNELS, CLASSES).with_normalisation(**given)
     with pytest.raises(ValueError, match="hidden"):
         LSTM(CHANNELS, CLASSES, hidden=0)
 
@@ -129,9 +129,9 @@ def test_tiny_numbers_count_again_afterwards() -> None:
         return bool(torch.tensor(1e-39) * 0.5)
 
     assert counts()
-    with lstm.tiny_is_zero():
+    with lstm.flush_tiny_to_zero():
         assert not counts()
-        with lstm.tiny_is_zero():
+        with lstm.flush_tiny_to_zero():
             assert not counts()
         assert not counts()
     assert counts()
@@ -144,7 +144,7 @@ def test_tiny_numbers_count_again_afterwards() -> None:
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Also what only a GPU would take, on the processor."""
     if request.param == "together":
-        monkeypatch.setattr(lstm_stack, "_apart", lstm_stack._together)
+        monkeypatch.setattr(lstm_stack, "_run_one_by_one", lstm_stack._run_all_at_once)
     return str(request.param)
 
 
@@ -155,7 +155,7 @@ def test_a_stack_says_what_its_members_say_and_has_their_gradients(layers: int) 
     for place, member in enumerate(members):
         member.mean += place
         member.scale *= place + 1
-    stack, windows = Stack(members), lesson(3, rows=5)[0]
+    stack, windows = LstmStack(members), lesson(3, rows=5)[0]
     given = torch.linspace(-1, 1, 5 * CLASSES).reshape(5, CLASSES)
     said = stack(windows)
     (said * given).sum().backward()
@@ -171,9 +171,9 @@ def test_a_stack_says_what_its_members_say_and_has_their_gradients(layers: int) 
 def test_members_come_back_as_they_were_and_no_random_number_is_used_up() -> None:
     members = [made(seed, layers=2) for seed in range(3)]
     state = torch.get_rng_state()
-    stack = Stack(members)
+    stack = LstmStack(members)
     for place, member in enumerate(members):
-        found = stack.member(place)
+        found = stack.copy_member(place)
         assert all(value.requires_grad for value in found.parameters())
         for name, value in member.state_dict().items():
             assert torch.equal(found.state_dict()[name], value)
@@ -183,7 +183,7 @@ def test_members_come_back_as_they_were_and_no_random_number_is_used_up() -> Non
 
 def test_a_new_stack_holds_the_networks_that_one_would_make_one_after_the_other() -> None:
     torch.manual_seed(3)
-    stack = lstm_stack.drawn(3, CHANNELS, CLASSES, hidden=HIDDEN)
+    stack = lstm_stack.make_random_stack(3, CHANNELS, CLASSES, hidden=HIDDEN)
     torch.manual_seed(3)
     members = [LSTM(CHANNELS, CLASSES, HIDDEN) for _ in range(3)]
     windows = lesson(3, rows=2)[0]
@@ -193,13 +193,13 @@ def test_a_new_stack_holds_the_networks_that_one_would_make_one_after_the_other(
 
 def test_networks_that_differ_are_not_stacked() -> None:
     with pytest.raises(ValueError, match="one shape"):
-        Stack([made(), made(layers=2)])
+        LstmStack([made(), made(layers=2)])
     with pytest.raises(ValueError, match="at least one"):
-        Stack([])
+        LstmStack([])
 
 
 COUNTS = (9, 4, 0, 7, 9)  # records of each teacher
-COURSE = Schedule(epochs=3, batch=4, rate=0.01, seed=2)
+COURSE = StackSchedule(epochs=3, batch=4, rate=0.01, seed=2)
 
 
 def ignored(_: int, __: int) -> None:
@@ -214,14 +214,14 @@ def records() -> tuple[Any, Any, Any]:
     return windows, targets, present
 
 
-def started() -> Stack:
+def started() -> LstmStack:
     torch.manual_seed(4)
-    return lstm_stack.drawn(len(COUNTS), CHANNELS, CLASSES, hidden=HIDDEN)
+    return lstm_stack.make_random_stack(len(COUNTS), CHANNELS, CLASSES, hidden=HIDDEN)
 
 
 def fitted(windows: Any, targets: Any, present: Any) -> dict[str, Any]:
     stack = started()
-    lstm_stack.fit(stack, windows, targets.where(present, -1), COURSE, progress=ignored)
+    lstm_stack.train_stack(stack, windows, targets.where(present, -1), COURSE, progress=ignored)
     return {name: value.detach() for name, value in stack.named_parameters()}
 
 
@@ -230,7 +230,7 @@ def fitted(windows: Any, targets: Any, present: Any) -> dict[str, Any]:
 def test_a_teachers_records_leave_all_others_as_they_are_to_the_bit(
     at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lstm_stack, "_at_once", lambda stack: at_once)
+    monkeypatch.setattr(lstm_stack, "_count_parallel_networks", lambda stack: at_once)
     windows, targets, present = records()
     before = fitted(windows, targets, present)
     changed, fewer, wrong = windows.clone(), present.clone(), targets.clone()
@@ -246,13 +246,13 @@ def test_a_teachers_records_leave_all_others_as_they_are_to_the_bit(
 def test_a_teacher_becomes_the_same_alone_as_among_others(monkeypatch: pytest.MonkeyPatch) -> None:
     windows, targets, present = records()
     with monkeypatch.context() as patch:
-        patch.setattr(lstm_stack, "_at_once", len)
+        patch.setattr(lstm_stack, "_count_parallel_networks", len)
         among = fitted(windows, targets, present)
     for place, count in enumerate(COUNTS):
-        alone, its = Stack([started().member(place)]), slice(place, place + 1)
+        alone, its = LstmStack([started().copy_member(place)]), slice(place, place + 1)
         some = present[place] if count else slice(0, 1)
         own = (windows[its, some], targets.where(present, -1)[its, some])
-        lstm_stack.fit(alone, *own, COURSE, progress=ignored, numbers=[place])
+        lstm_stack.train_stack(alone, *own, COURSE, progress=ignored, numbers=[place])
         for name, value in alone.named_parameters():
             assert torch.allclose(among[name][place], value[0], atol=1e-5)
             assert value.grad is None
@@ -262,7 +262,7 @@ def test_a_teacher_becomes_the_same_alone_as_among_others(monkeypatch: pytest.Mo
 
 def test_a_plain_loop_with_torchs_own_parts_gives_the_same_network() -> None:
     windows, targets, present = records()
-    found, net = fitted(windows, targets, present), started().member(3)
+    found, net = fitted(windows, targets, present), started().copy_member(3)
     best = torch.optim.Adam(net.parameters(), lr=COURSE.rate)
     rng, places = np.random.default_rng((COURSE.seed, 3)), np.flatnonzero(present[3])
     for _ in range(COURSE.epochs):
@@ -287,7 +287,7 @@ def test_it_learns_and_tells_rounds_that_do_not_hang_on_the_records() -> None:
     stack, told = started(), []
     course, own = replace(COURSE, epochs=40, rate=0.02), targets.where(present, -1)
     torch.set_num_threads(2)
-    lstm_stack.fit(stack, windows, own, course, progress=lambda *step: told.append(step))
+    lstm_stack.train_stack(stack, windows, own, course, progress=lambda *step: told.append(step))
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     right = stack(windows).argmax(dim=2) == targets
@@ -310,23 +310,23 @@ def test_records_that_do_not_fit_are_refused(change: dict[str, Any], message: st
     windows, targets, _ = records()
     given = {"windows": windows, "targets": targets} | change
     with pytest.raises((TypeError, ValueError), match=message):
-        lstm_stack.fit(started(), **given, schedule=COURSE, progress=ignored)
+        lstm_stack.train_stack(started(), **given, schedule=COURSE, progress=ignored)
 
 
 @pytest.mark.parametrize("field", [{"batch": 0}, {"rate": math.nan}, {"epochs": 0}])
 def test_a_schedule_that_teaches_nothing_is_refused(field: dict[str, Any]) -> None:
     with pytest.raises((TypeError, ValueError), match=next(iter(field))):
-        Schedule(**field)
+        StackSchedule(**field)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 @each_depth
 def test_a_gpu_trains_the_same_networks_by_replaying_steps(layers: int) -> None:
     windows, targets, present = records()
-    here = Stack([made(seed, layers) for seed in range(len(COUNTS))])
-    there = Stack([made(seed, layers) for seed in range(len(COUNTS))]).cuda()
+    here = LstmStack([made(seed, layers) for seed in range(len(COUNTS))])
+    there = LstmStack([made(seed, layers) for seed in range(len(COUNTS))]).cuda()
     for stack in (here, there):
-        lstm_stack.fit(stack, windows, targets.where(present, -1), COURSE, progress=ignored)
+        lstm_stack.train_stack(stack, windows, targets.where(present, -1), COURSE, progress=ignored)
     for (name, value), other in zip(here.named_parameters(), there.parameters(), strict=True):
         assert torch.allclose(value, other.cpu(), atol=1e-4), name
 

@@ -36,7 +36,7 @@ def one_thread() -> Iterator[None]:
 
 def made(name: str = "mvit_small", classes: int = CLASSES) -> Any:
     torch.manual_seed(5)
-    return mvit_layers.make(name, classes=classes)
+    return mvit_layers.make_mvit(name, classes=classes)
 
 
 def films(count: int = RECORDS, seed: int = 1) -> Any:
@@ -101,7 +101,7 @@ def test_trunk_and_tail_are_the_network(part: str) -> None:
     net, values = made(), films()
     with torch.no_grad():
         whole = net(values)
-        trunk, tail = mvit_layers.split(net, part)
+        trunk, tail = mvit_layers.split_mvit(net, part)
         kept = trunk(values)
         assert torch.allclose(tail(kept), whole, **ROUNDING)
         other = kept.clone(memory_format=torch.contiguous_format)
@@ -109,7 +109,7 @@ def test_trunk_and_tail_are_the_network(part: str) -> None:
         other += 0.01 * other.flip(-1)
         assert not torch.allclose(tail(other), whole, **ROUNDING), "it would show"
     assert len(kept) == RECORDS
-    trained = set(mvit_layers.trainable(net, part))
+    trained = set(mvit_layers.list_trainable_names(net, part))
     assert not trained & {name for name, _ in trunk.named_parameters()}
     assert not any(parameter.requires_grad for parameter in trunk.parameters())
     own = dict(tail.named_parameters())
@@ -118,7 +118,9 @@ def test_trunk_and_tail_are_the_network(part: str) -> None:
 
 
 def test_what_is_kept_of_a_film_is_small() -> None:
-    sizes = {part: tuple(mvit_layers.split(made(), part)[0](films(1)).shape[1:]) for part in PARTS}
+    sizes = {
+        part: tuple(mvit_layers.split_mvit(made(), part)[0](films(1)).shape[1:]) for part in PARTS
+    }
     assert sizes == {"head": (128,), "last_norms": (129, 128), "norms": (2049, 32), "all": SMALL}
 
 
@@ -126,31 +128,31 @@ def test_what_is_kept_of_a_film_is_small() -> None:
 def test_a_published_network_has_its_published_size(name: str) -> None:
     published = {"mvit_v1_b": 36_610_672, "mvit_v2_s": 34_537_744}[name]
     with torch.device("meta"):
-        net = mvit_layers.make(name, classes=400)
+        net = mvit_layers.make_mvit(name, classes=400)
     assert size_of(net) == published
 
 
 def test_the_parts_are_those_of_the_papers() -> None:
     with torch.device("meta"):
         second, first = (
-            mvit_layers.make("mvit_v2_s", classes=60),
-            mvit_layers.make("mvit_v1_b", classes=101),
+            mvit_layers.make_mvit("mvit_v2_s", classes=60),
+            mvit_layers.make_mvit("mvit_v1_b", classes=101),
         )
-    named = mvit_layers.trainable(second, "last_norms")
+    named = mvit_layers.list_trainable_names(second, "last_norms")
     assert {name.split(".")[1] for name in named if name.startswith("blocks")} == {"14", "15"}
     assert all("norm" in name or name in weight_files.HEAD for name in named)
     assert {"blocks.14.norm1.weight", "norm.bias", "head.1.weight"} <= set(named)
-    assert mvit_layers.trainable(second, "head") == weight_files.HEAD
-    mvit_layers.split(second, "last_norms")
+    assert mvit_layers.list_trainable_names(second, "head") == weight_files.HEAD
+    mvit_layers.split_mvit(second, "last_norms")
     assert size_of(second, is_trained=True) == pytest.approx(50_000, rel=0.1)  # the paper's "50k"
-    mvit_layers.split(first, "norms")
+    mvit_layers.split_mvit(first, "norms")
     assert size_of(first, is_trained=True) == pytest.approx(110_000, rel=0.01)  # and its "110k"
-    other = mvit_layers.trainable(first, "norms")
+    other = mvit_layers.list_trainable_names(first, "norms")
     assert {name.split(".")[1] for name in other if "blocks" in name} == set(map(str, range(16)))
     assert (
         set(named)
-        < set(mvit_layers.trainable(second, "norms"))
-        < set(mvit_layers.trainable(second, "all"))
+        < set(mvit_layers.list_trainable_names(second, "norms"))
+        < set(mvit_layers.list_trainable_names(second, "all"))
     )
 
 
@@ -159,11 +161,11 @@ def test_the_parts_are_those_of_the_papers() -> None:
 @pytest.mark.parametrize("part", ["head", "last_norms", "norms"])
 def test_a_published_network_is_cut_in_two(name: str, part: str) -> None:
     net = made(name)
-    values = mvit_layers.prepare(
+    values = mvit_layers.prepare_films(
         np.random.default_rng(0).integers(0, 256, (1, 16, 8, 8, 3), "u1"), name
     )
     with torch.no_grad():
-        trunk, tail = mvit_layers.split(net, part)
+        trunk, tail = mvit_layers.split_mvit(net, part)
         assert torch.allclose(tail(trunk(values)), net(values), **ROUNDING)
 
 
@@ -171,12 +173,12 @@ def test_a_published_network_is_cut_in_two(name: str, part: str) -> None:
 def test_gradients_of_all_records_at_once_are_those_of_one_after_the_other(part: str) -> None:
     net = made()
     with torch.no_grad():
-        trunk, tail = mvit_layers.split(net, part)
+        trunk, tail = mvit_layers.split_mvit(net, part)
         kept = trunk(films())
     targets = torch.arange(RECORDS)
-    ask = gradients(tail, mvit_layers.trainable(net, part))
+    ask = gradients(tail, mvit_layers.list_trainable_names(net, part))
     together = torch.func.vmap(ask)(kept, targets)
-    assert set(together) == set(mvit_layers.trainable(net, part))
+    assert set(together) == set(mvit_layers.list_trainable_names(net, part))
     for name, value in together.items():
         assert value.shape == (RECORDS, *net.get_parameter(name).shape)
     for index in range(RECORDS):
@@ -188,8 +190,10 @@ def test_gradients_of_all_records_at_once_are_those_of_one_after_the_other(part:
 
 def test_gradients_may_be_asked_for_while_training() -> None:
     net = made().train()
-    trunk, tail = mvit_layers.split(net, "last_norms")
-    ask = torch.func.vmap(gradients(tail.train(), mvit_layers.trainable(net, "last_norms")))
+    trunk, tail = mvit_layers.split_mvit(net, "last_norms")
+    ask = torch.func.vmap(
+        gradients(tail.train(), mvit_layers.list_trainable_names(net, "last_norms"))
+    )
     assert len(ask(trunk(films()).detach(), torch.arange(RECORDS))["norm.bias"]) == RECORDS
 
 
@@ -205,15 +209,15 @@ def test_records_do_not_touch_each_other() -> None:
 
 def test_films_are_normalised_by_public_constants() -> None:
     grey = np.full((1, 16, 64, 64, 3), 51, np.uint8)  # 0.2
-    ready = mvit_layers.prepare(grey, "mvit_small")
+    ready = mvit_layers.prepare_films(grey, "mvit_small")
     assert ready.shape == (1, *SMALL) and ready.dtype == torch.float32
     assert torch.allclose(ready, torch.tensor((0.2 - 0.45) / 0.225))
-    assert mvit_layers.prepare(grey, "mvit_v2_s").shape == (1, 3, 16, 224, 224)
+    assert mvit_layers.prepare_films(grey, "mvit_v2_s").shape == (1, 3, 16, 224, 224)
 
 
 def test_channels_and_frames_stay_in_order() -> None:
     frames = np.random.default_rng(0).integers(0, 256, (2, 16, 64, 64, 3), np.uint8)
-    ready = mvit_layers.prepare(frames, "mvit_small")
+    ready = mvit_layers.prepare_films(frames, "mvit_small")
     back = (ready * 0.225 + 0.45) * 255
     assert np.array_equal(back.permute(0, 2, 3, 4, 1).round().numpy(), frames)
 
@@ -223,7 +227,7 @@ def test_a_larger_film_is_resized_as_documented(name: str, scale: int) -> None:
     size = mvit_layers.NORMALISATION[name].size_px
     frames = np.zeros((1, 16, 4, size * scale, 3), np.uint8)
     frames[..., 10, :] = 255  # a line, half a pixel left of the middle of column 5
-    line = mvit_layers.prepare(frames, name)[0, 0, 0, 0] * 0.225 + 0.45
+    line = mvit_layers.prepare_films(frames, name)[0, 0, 0, 0] * 0.225 + 0.45
     smooth = [0.125, 0.375, 0.0]  # a triangle of four pixels: 1/8, 3/8, 3/8, 1/8
     found = line[4:7].numpy()
     assert found == pytest.approx(smooth if name == "mvit_small" else [0, 0.5, 0], abs=1e-5)
@@ -240,16 +244,16 @@ def test_a_larger_film_is_resized_as_documented(name: str, scale: int) -> None:
 )
 def test_films_of_another_kind_are_refused(frames: np.ndarray, said: str) -> None:
     with pytest.raises(ValueError, match=said):
-        mvit_layers.prepare(frames, "mvit_small")
+        mvit_layers.prepare_films(frames, "mvit_small")
 
 
 def test_unknown_names_list_the_choices() -> None:
     with pytest.raises(ValueError, match="mvit_v1_b, mvit_v2_s, mvit_small"):
-        mvit_layers.make("mvit_large", classes=3)
+        mvit_layers.make_mvit("mvit_large", classes=3)
     with pytest.raises(ValueError, match="last_norms, norms, all"):
-        mvit_layers.split(made(), "tail")
+        mvit_layers.split_mvit(made(), "tail")
     with pytest.raises(ValueError, match="classes"):
-        mvit_layers.make("mvit_small", classes=0)
+        mvit_layers.make_mvit("mvit_small", classes=0)
 
 
 def test_weights_come_back_as_they_were_written(tmp_path: Path) -> None:
@@ -257,7 +261,7 @@ def test_weights_come_back_as_they_were_written(tmp_path: Path) -> None:
     mvit_layers.save_weights(net, path)
     assert [file.name for file in tmp_path.iterdir()] == ["w.safetensors"]
     torch.manual_seed(6)
-    other = mvit_layers.make("mvit_small", classes=CLASSES)
+    other = mvit_layers.make_mvit("mvit_small", classes=CLASSES)
     assert not torch.equal(other(films()), net(films()))
     assert mvit_layers.load_weights(other, path, keep_head=True)
     assert torch.equal(other(films()), net(films()))
@@ -269,7 +273,7 @@ def test_a_head_for_other_classes_is_left_out_and_said(tmp_path: Path) -> None:
     kinetics, path = made(classes=400), tmp_path / "k400.pth"
     torch.save(kinetics.state_dict(), path)
     torch.manual_seed(7)
-    net = mvit_layers.make("mvit_small", classes=CLASSES)
+    net = mvit_layers.make_mvit("mvit_small", classes=CLASSES)
     head = net.head[1].weight.clone()
     assert not mvit_layers.load_weights(net, path)
     assert torch.equal(net.head[1].weight, head)
@@ -330,14 +334,16 @@ def test_a_faulty_file_is_refused_and_changes_nothing(kind: str, tmp_path: Path)
 def test_weights_that_do_not_come_with_the_package_are_asked_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mvit_layers, "shipped", lambda name: tmp_path / f"{name}.safetensors")
+    monkeypatch.setattr(
+        mvit_layers, "find_packaged_weights", lambda name: tmp_path / f"{name}.safetensors"
+    )
     with pytest.raises(BadInput, match=r"python tools/pretrain.py --network mvit_small"):
-        mvit_layers.pretrained("mvit_small")
+        mvit_layers.load_pretrained_mvit("mvit_small")
     mvit_layers.save_weights(made(), tmp_path / "mvit_small.safetensors")
     with pytest.raises(BadInput, match="got those of mvit_small"):
-        mvit_layers.pretrained("mvit_v1_b")
-    assert torch.equal(mvit_layers.pretrained("mvit_small")(films()), made()(films()))
-    assert mvit_layers.pretrained("mvit_small", classes=5).head[1].out_features == 5
+        mvit_layers.load_pretrained_mvit("mvit_v1_b")
+    assert torch.equal(mvit_layers.load_pretrained_mvit("mvit_small")(films()), made()(films()))
+    assert mvit_layers.load_pretrained_mvit("mvit_small", classes=5).head[1].out_features == 5
     with pytest.raises(ValueError, match="folder"):
         mvit_layers.save_weights(made(), tmp_path / "no" / "w.safetensors")
 

@@ -10,9 +10,9 @@ torch = pytest.importorskip("torch")
 torch.set_num_threads(1)
 
 from masquerade.networks import weight_files  # noqa: E402
-from masquerade.networks.mvit_layers import Attention, LastBlock, pooled  # noqa: E402
+from masquerade.networks.mvit_layers import Attention, LastBlock, compute_pooled_shape  # noqa: E402
 
-home = weight_files._home
+home = weight_files._mvit_module
 SHAPES = {  # tokens, strides of queries, strides of keys and values
     "fewer keys": ((4, 8, 8), (1, 1, 1), (1, 4, 4)),
     "fewer queries": ((4, 8, 8), (1, 2, 2), (1, 1, 1)),
@@ -48,7 +48,7 @@ def test_it_is_the_same_function_with_the_same_gradients(case: str, way: str) ->
     assert list(ours.state_dict()) == list(other.state_dict())
     x = torch.rand(2, 1 + shape[0] * shape[1] * shape[2], 12, dtype=torch.float64)
     (wanted, after), (found, ours_after) = other(x, shape), ours(x, shape)
-    assert tuple(after) == ours_after == pooled(shape, other.pool_q)
+    assert tuple(after) == ours_after == compute_pooled_shape(shape, other.pool_q)
     assert torch.allclose(found, wanted, rtol=0, atol=1e-13)
     weights = list(other.parameters())
     pairs = zip(

@@ -13,20 +13,20 @@ from few_signals import PUBLIC
 from masquerade import catalog, joints
 from masquerade.collection import Medium
 from masquerade.networks.lstm import LstmNetwork
-from masquerade.networks.network import MvitSmall, MvitV1B, Network, network_class
+from masquerade.networks.network import MvitSmall, MvitV1B, Network, find_network_class
 from masquerade.training import learner
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)
 
 LARGE = ("mvit_v1_b", "mvit_v2_s", "tiny_vit_5m", "tiny_vit_11m", "tiny_vit_21m")
-SMALL = [name for name in catalog.names("networks") if name not in LARGE]
-each = pytest.mark.parametrize("name", catalog.names("networks"))
+SMALL = [name for name in catalog.list_entries("networks") if name not in LARGE]
+each = pytest.mark.parametrize("name", catalog.list_entries("networks"))
 each_small = pytest.mark.parametrize("name", SMALL)  # the others take long
 
 
 def made(name: str, seed: int = 0) -> tuple[Network, Any]:
-    network = catalog.example("networks", name)
+    network = catalog.make_example("networks", name)
     return network, network.make(len(outputs(network)), seed=seed, public=list(PUBLIC))
 
 
@@ -45,12 +45,12 @@ def segments_for(network: Network, count: int = 2) -> np.ndarray:
 
 @each
 def test_a_network_is_a_frozen_dataclass_named_by_its_file(name: str) -> None:
-    network = catalog.example("networks", name)
-    assert isinstance(network, Network) and network.name == name == network.said["network"]
-    assert network_class(name) is type(network) and dataclasses.is_dataclass(network)
+    network = catalog.make_example("networks", name)
+    assert isinstance(network, Network) and network.name == name == network.file_fields["network"]
+    assert find_network_class(name) is type(network) and dataclasses.is_dataclass(network)
     assert network.KIND in Medium and network.length > 0 and network.IN_WORDS
     with pytest.raises(ValueError, match="Unknown network 'mvit_tall'"):
-        network_class("mvit_tall")
+        find_network_class("mvit_tall")
 
 
 @each_small
@@ -78,10 +78,10 @@ def test_a_network_begins_by_its_seed(name: str) -> None:
 def test_a_models_file_gives_the_same_network_back(name: str, tmp_path: Path) -> None:
     network, net = made(name)
     path = tmp_path / "m.safetensors"
-    path.write_bytes(learner.encoded(net, network, outputs(network), {"learned": {}}))
+    path.write_bytes(learner.encode_model(net, network, outputs(network), {"learned": {}}))
     found = learner.load_model(path)
     assert found.classes == outputs(network) and not found.net.training
-    assert found.network.name == name and found.network.said == network.said
+    assert found.network.name == name and found.network.file_fields == network.file_fields
     inputs = network.prepare(segments_for(network))
     with torch.no_grad():
         assert torch.equal(found.net(inputs), net.eval()(inputs))
@@ -89,10 +89,10 @@ def test_a_models_file_gives_the_same_network_back(name: str, tmp_path: Path) ->
 
 def test_a_model_is_read_with_its_own_fields_and_not_those_of_the_example(tmp_path: Path) -> None:
     network = LstmNetwork(window=24, hidden=8)
-    assert network.length != catalog.example("networks", "lstm").length
+    assert network.length != catalog.make_example("networks", "lstm").length
     net = network.make(3, seed=0, public=list(PUBLIC))
     path = tmp_path / "m.safetensors"
-    path.write_bytes(learner.encoded(net, network, ("a", "b", "c"), {}))
+    path.write_bytes(learner.encode_model(net, network, ("a", "b", "c"), {}))
     assert learner.load_model(path).network == network
 
 

@@ -42,21 +42,21 @@ def test_a_frame_is_redrawn_at_its_own_size(
 ) -> None:
     frame = np.random.default_rng(0).integers(0, 256, (*size, 3), dtype=np.uint8)
     frame.setflags(write=False)
-    drawn = small_networks.redrawn(net, frame, lines=96)
+    drawn = small_networks.redraw_frame(net, frame, lines=96)
     assert drawn.shape == frame.shape and drawn.dtype == np.uint8
-    assert np.array_equal(drawn, small_networks.redrawn(net, frame, lines=96))
+    assert np.array_equal(drawn, small_networks.redraw_frame(net, frame, lines=96))
 
 
 def test_the_network_never_sees_more_lines_than_it_should(net: small_networks.UNet) -> None:
     seen = []
     net.register_forward_pre_hook(lambda _, given: seen.append(tuple(given[0].shape[2:])))
     for size in ((720, 1280), (1280, 720), (96, 96), (40, 4000)):
-        small_networks.redrawn(net, np.zeros((*size, 3), np.uint8), lines=96)
+        small_networks.redraw_frame(net, np.zeros((*size, 3), np.uint8), lines=96)
     assert seen == [(96, 171), (171, 96), (96, 96), (40, 4000)]
 
 
 def test_weights_are_read_as_they_were_written(net: small_networks.UNet, tmp_path: Path) -> None:
-    small_networks.save(net, tmp_path / "a.safetensors")
+    small_networks.save_unet(net, tmp_path / "a.safetensors")
     assert (tmp_path / "a.safetensors").stat().st_size < 1_500_000
     other = small_networks.UNet()
     weight_files.load_weights(other, tmp_path / "a.safetensors", keep_head=True)
@@ -66,4 +66,4 @@ def test_weights_are_read_as_they_were_written(net: small_networks.UNet, tmp_pat
 
 def test_weights_that_are_not_there_are_named_with_what_makes_them() -> None:
     with pytest.raises(BadInput, match=r"python tools/anonymise.py --task nobody"):
-        small_networks.pretrained("nobody")
+        small_networks.load_pretrained_unet("nobody")

@@ -19,15 +19,15 @@ from numpy.polynomial import chebyshev
 
 from conftest import python
 from masquerade.errors import MissingExtra
-from masquerade.noise import Noise, cells, grid_for
+from masquerade.noise import Noise, cells, find_grid
 from masquerade.noise import gpu as device_noise
 from masquerade.noise import source as noise_module
-from masquerade.noise.cells import HALF_NORMAL, decided_cell, keystream
+from masquerade.noise.cells import HALF_NORMAL, decide_cell, make_keystream
 
 CPU = torch.device("cpu")
 MP = mpmath.MPContext()
 MP.prec = 160
-RATIO = 1.37 * 2**20  # cells a scale, as `grid_for` makes it
+RATIO = 1.37 * 2**20  # cells a scale, as `find_grid` makes it
 
 
 @pytest.fixture(autouse=True)
@@ -41,20 +41,20 @@ def one_thread() -> Iterator[None]:
 
 def by_tensors(noise: Noise, ratio: float, count: int) -> np.ndarray:
     """What a GPU without Triton does, here."""
-    spans, fill = noise._spans(count), device_noise.by_tensors
-    return np.asarray(device_noise.gaussian_cells("cpu", ratio, count, spans, fill=fill))
+    spans, fill = noise._split_spans(count), device_noise.fill_by_tensors
+    return np.asarray(device_noise.sample_gaussian_cells("cpu", ratio, count, spans, fill=fill))
 
 
 def undecided(ratio: float, count: int, *, seed: int) -> int:
-    [span] = Noise(seed=seed)._spans(count)
+    [span] = Noise(seed=seed)._split_spans(count)
     part = torch.empty(count, dtype=torch.int64)
-    device_noise.by_tensors(part, ratio, span)
-    return int((part == device_noise.UNDECIDED).sum())
+    device_noise.fill_by_tensors(part, ratio, span)
+    return int((part == device_noise.UNDECIDED_CELL).sum())
 
 
 def words(key: bytes, lane: bytes, block: int, blocks: int) -> bytes:
     state = device_noise.start_state(key, lane, block, CPU)
-    return device_noise.stream(state, blocks).numpy().tobytes()
+    return device_noise.make_stream_words(state, blocks).numpy().tobytes()
 
 
 def test_the_tensors_keystream_is_the_one_of_rfc_8439() -> None:
@@ -71,7 +71,7 @@ def test_the_tensors_keystream_is_the_processors(block: int) -> None:
     rng = np.random.default_rng(block)
     for _ in range(5):
         key, lane = rng.bytes(32), rng.bytes(12)
-        expected = keystream(key, lane=lane, block=block, num_bytes=64 * 20)
+        expected = make_keystream(key, lane=lane, block=block, num_bytes=64 * 20)
         assert words(key, lane, block, 20) == expected
         assert words(key, lane, block, 20) != words(key, lane, block ^ 1, 20)
 
@@ -79,9 +79,9 @@ def test_the_tensors_keystream_is_the_processors(block: int) -> None:
 def test_a_block_number_past_32_bits_is_carried_into_the_next_word() -> None:
     key, lane = bytes(range(32)), b"\xff\x01" + bytes(10)
     following = (int.from_bytes(lane, "little") + 1).to_bytes(12, "little")
-    assert words(key, lane, 2**32 - 2, 5) == keystream(
+    assert words(key, lane, 2**32 - 2, 5) == make_keystream(
         key, lane=lane, block=2**32 - 2, num_bytes=128
-    ) + keystream(key, lane=following, block=0, num_bytes=192)
+    ) + make_keystream(key, lane=following, block=0, num_bytes=192)
 
 
 GRIDS = [(1.0, None), (3.0, None), (138.484, None), (1e-6, None), (7e11, None)]
@@ -90,26 +90,26 @@ GRIDS += [(1.0, 8.0), (0.3, 0.125), (5.5, 1.0), (1.7, 2.0**-24), (1.9, 2.0**-29)
 
 @pytest.mark.parametrize(("sigma", "grid"), GRIDS)
 def test_tensors_draw_the_processors_noise_bit_for_bit(sigma: float, grid: float | None) -> None:
-    step, count = grid or grid_for(sigma), 100_003
+    step, count = grid or find_grid(sigma), 100_003
     cells = by_tensors(Noise(seed=1), sigma / step, count)
-    assert np.array_equal(cells * step, Noise(seed=1).gaussian(sigma, count, grid=grid))
+    assert np.array_equal(cells * step, Noise(seed=1).sample_gaussian(sigma, count, grid=grid))
 
 
 @pytest.mark.slow
 def test_tensors_draw_the_processors_noise_bit_for_bit_millions_of_times() -> None:
     for seed, ratio in enumerate([RATIO, 2.0**20, 2.0**21 - 1, 2.0**29.9, 1000.0]):
         cells = by_tensors(Noise(seed=seed), ratio, 2_000_000)
-        assert np.array_equal(cells, Noise(seed=seed).gaussian(ratio, 2_000_000, grid=1.0))
+        assert np.array_equal(cells, Noise(seed=seed).sample_gaussian(ratio, 2_000_000, grid=1.0))
 
 
 @pytest.mark.parametrize("shape", [(), 0, 1, 7, 8, 9, (3, 0, 2), (5, 7, 11), 40_001])
 def test_every_shape_is_drawn_alike(shape: int | tuple[int, ...]) -> None:
-    cells = Noise(seed=2).gaussian_on("cpu", 2.5, shape)
-    values = Noise(seed=2).gaussian(2.5, shape)
+    cells = Noise(seed=2).sample_gaussian_on("cpu", 2.5, shape)
+    values = Noise(seed=2).sample_gaussian(2.5, shape)
     assert cells.dtype == torch.int64 and tuple(cells.shape) == values.shape
-    assert np.array_equal(cells.numpy() * grid_for(2.5), values)
+    assert np.array_equal(cells.numpy() * find_grid(2.5), values)
     assert np.array_equal(
-        by_tensors(Noise(seed=2), 2.5 / grid_for(2.5), values.size), cells.flatten()
+        by_tensors(Noise(seed=2), 2.5 / find_grid(2.5), values.size), cells.flatten()
     )
 
 
@@ -117,9 +117,9 @@ def test_every_shape_is_drawn_alike(shape: int | tuple[int, ...]) -> None:
 def test_borders_of_pieces_and_spans_do_not_show(
     size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = Noise(seed=3).gaussian(RATIO, 70_001, grid=1.0)
-    monkeypatch.setattr(device_noise, "_PIECE", size)
-    monkeypatch.setattr(device_noise, "SPAN", 2**15)
+    whole = Noise(seed=3).sample_gaussian(RATIO, 70_001, grid=1.0)
+    monkeypatch.setattr(device_noise, "_CELLS_PER_PIECE", size)
+    monkeypatch.setattr(device_noise, "MAX_SPAN", 2**15)
     count = 70_001 if size > 8 else 301
     assert np.array_equal(by_tensors(Noise(seed=3), RATIO, count), whole[:count])
 
@@ -128,11 +128,11 @@ def test_a_key_is_replaced_at_the_same_number(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(noise_module, "_BLOCKS_PER_KEY", 2 * 4096 + 5)
     first, second, third = (Noise(seed=4) for _ in range(3))
     for noise in (first, second, third):
-        noise.words(1)
-    expected = first.gaussian(RATIO, 200_001, grid=1.0)
+        noise.draw_words(1)
+    expected = first.sample_gaussian(RATIO, 200_001, grid=1.0)
     assert first._generation > 2
     assert np.array_equal(by_tensors(second, RATIO, 200_001), expected)
-    assert np.array_equal(third.gaussian_on("cpu", RATIO, 200_001, grid=1.0), expected)
+    assert np.array_equal(third.sample_gaussian_on("cpu", RATIO, 200_001, grid=1.0), expected)
     assert first._used == second._used == third._used
 
 
@@ -140,15 +140,15 @@ def test_draws_here_and_there_share_a_stream_and_never_repeat() -> None:
     mixed, plain = Noise(seed=5), Noise(seed=5)
     taken = []
     for count in (3, 8, 1000, 41):
-        assert np.array_equal(mixed.words(count), plain.words(count))
-        [span] = mixed._spans(count)
-        taken.append(plain.words(count))
+        assert np.array_equal(mixed.draw_words(count), plain.draw_words(count))
+        [span] = mixed._split_spans(count)
+        taken.append(plain.draw_words(count))
         lane = device_noise.start_state(span.key, bytes(12), span.block, CPU)
-        made = device_noise.stream(lane, -(-count // 8))[:count].numpy().view(np.uint64)
+        made = device_noise.make_stream_words(lane, -(-count // 8))[:count].numpy().view(np.uint64)
         assert np.array_equal(made, taken[-1])
-        taken.append(mixed.words(5))
-        assert np.array_equal(taken[-1], plain.words(5))
-        mixed.gaussian_on("cpu", 1.0, count), plain.gaussian(1.0, count)
+        taken.append(mixed.draw_words(5))
+        assert np.array_equal(taken[-1], plain.draw_words(5))
+        mixed.sample_gaussian_on("cpu", 1.0, count), plain.sample_gaussian(1.0, count)
     everything = np.concatenate(taken)
     assert len(set(everything.tolist())) == len(everything)
 
@@ -156,7 +156,7 @@ def test_draws_here_and_there_share_a_stream_and_never_repeat() -> None:
 def test_undecided_numbers_are_decided_by_the_exact_routine(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    expected = Noise(seed=6).gaussian(RATIO, 1500, grid=1.0)
+    expected = Noise(seed=6).sample_gaussian(RATIO, 1500, grid=1.0)
     assert undecided(RATIO, 1500, seed=6) == 0
     monkeypatch.setattr(device_noise, "_PER_POSITION", 2.0**-23)  # refine one number in six
     assert undecided(RATIO, 1500, seed=6) > 100
@@ -170,9 +170,9 @@ def test_the_share_left_undecided_is_the_one_stated() -> None:
 
 
 def test_a_wrong_error_bound_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    expected = Noise(seed=7).gaussian(RATIO, 2000, grid=1.0)
-    columns = device_noise.columns_on(CPU) * (1 + 1e-8)
-    monkeypatch.setattr(device_noise, "columns_on", lambda device: columns)
+    expected = Noise(seed=7).sample_gaussian(RATIO, 2000, grid=1.0)
+    columns = device_noise.load_columns_on(CPU) * (1 + 1e-8)
+    monkeypatch.setattr(device_noise, "load_columns_on", lambda device: columns)
     monkeypatch.setattr(device_noise, "_PER_POSITION", 0.0)
     assert not np.array_equal(by_tensors(Noise(seed=7), RATIO, 2000), expected)
     monkeypatch.setattr(device_noise, "_PER_POSITION", 1.1e-8)  # the right bound for it
@@ -185,10 +185,10 @@ def test_what_tensors_decide_near_a_border_mpmath_decides_too() -> None:
         j = int(MP.floor(MP.ldexp(MP.erfc((cell + 0.5) / MP.mpf(RATIO) / MP.sqrt(2)), 53)))
         js += [j + step for step in (-64, -9, -4, -2, -1, 0, 1, 2, 4, 9, 64) if j + step < 2**53]
     given = torch.from_numpy(np.array([j << 11 for j in js], dtype=np.uint64).view(np.int64))
-    cells = device_noise.decided_cells(given, RATIO, device_noise.columns_on(CPU)).tolist()
-    decided = [(j, c) for j, c in zip(js, cells, strict=True) if c != device_noise.UNDECIDED]
+    cells = device_noise.decide_cells(given, RATIO, device_noise.load_columns_on(CPU)).tolist()
+    decided = [(j, c) for j, c in zip(js, cells, strict=True) if c != device_noise.UNDECIDED_CELL]
     assert 0.1 < len(decided) / len(js) < 0.9
-    assert all(decided_cell(HALF_NORMAL, RATIO, j, 53) == cell for j, cell in decided)
+    assert all(decide_cell(HALF_NORMAL, RATIO, j, 53) == cell for j, cell in decided)
 
 
 def exact_magnitude(tail: Any, near: Any) -> Any:
@@ -221,7 +221,7 @@ def derivative(k: int, m: Any, half: Any) -> Any:
     return MP.polyval(NUMERATORS[k], m) * (g * half) ** k / math.factorial(k)
 
 
-NUMERATORS = {k: q.coef.astype(int).tolist()[::-1] for k, q in cells.numerators().items()}
+NUMERATORS = {k: q.coef.astype(int).tolist()[::-1] for k, q in cells.derive_numerators().items()}
 TO_CHEBYSHEV = [  # exact: whole numbers over powers of two
     [MP.mpf(value) for value in row]
     for row in np.array(
@@ -236,15 +236,17 @@ def is_within_its_bound(row: np.ndarray, middle: float, half: float) -> bool:
 
 
 def test_every_row_of_the_table_is_within_the_error_that_is_claimed() -> None:
-    rows = zip(cells.table(), *cells.middles(), strict=False)
-    assert len(cells.table()) == 53 * 32 + 1 and not cells.table()[-1].any()
+    rows = zip(cells.fit_quantile_table(), *cells.list_row_middles(), strict=False)
+    assert (
+        len(cells.fit_quantile_table()) == 53 * 32 + 1 and not cells.fit_quantile_table()[-1].any()
+    )
     assert all(is_within_its_bound(row, middle, half) for row, middle, half in rows)
 
 
 @pytest.mark.parametrize("row", [0, 500, 1600, 1695])
 def test_a_row_that_is_off_by_a_few_bits_is_noticed(row: int) -> None:
-    middle, half = (values[row] for values in cells.middles())
-    right = cells.table()[row]
+    middle, half = (values[row] for values in cells.list_row_middles())
+    right = cells.fit_quantile_table()[row]
     assert is_within_its_bound(right, middle, half)
     assert not is_within_its_bound(right * (1 + 2.0**-46), middle, half)
 
@@ -255,7 +257,7 @@ def test_magnitudes_are_within_the_bound_wherever_they_are_tried() -> None:
     wholes = [1, 2, 3, 2**53 - 1, *rng.integers(1, 2**53, 300).tolist(), *starts]
     wholes += [start - 1 for start in starts]
     found = device_noise.magnitude(
-        torch.tensor(wholes, dtype=torch.float64), device_noise.columns_on(CPU)
+        torch.tensor(wholes, dtype=torch.float64), device_noise.load_columns_on(CPU)
     )
     for whole, value in zip(wholes, found.tolist(), strict=True):
         true = exact_magnitude(MP.ldexp(whole, -53), value)
@@ -264,7 +266,7 @@ def test_magnitudes_are_within_the_bound_wherever_they_are_tried() -> None:
 
 
 def test_the_margin_holds_every_rounding_after_the_inverse() -> None:
-    per_position, always, slope = device_noise.margins(RATIO)
+    per_position, always, slope = device_noise.compute_margins(RATIO)
     unit = Fraction(1, 2**53)
     inverse, after = Fraction(cells.ERROR_PER_MAGNITUDE), 2  # the product and the sum
     assert Fraction(per_position) >= (inverse + after) * unit * (1 + 8 * unit)
@@ -276,7 +278,7 @@ def test_without_torch_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setitem(sys.modules, "torch", None)
     noise = Noise(seed=1)
     with pytest.raises(MissingExtra, match=r"masquerade\[train\]"):
-        noise.gaussian_on("cpu", 1.0, 3)
+        noise.sample_gaussian_on("cpu", 1.0, 3)
     assert noise._used == 0
 
 
@@ -288,17 +290,17 @@ def test_importing_noise_does_not_import_torch() -> None:
 @pytest.mark.parametrize("device", ["mps", "gpu", ""])
 def test_an_unknown_device_is_refused(device: str) -> None:
     with pytest.raises(ValueError, match="cpu or cuda"):
-        Noise().gaussian_on(device, 1.0, 3)
+        Noise().sample_gaussian_on(device, 1.0, 3)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 def test_a_missing_gpu_is_named() -> None:
     with pytest.raises(ValueError, match="a GPU that torch can use"):
-        Noise().gaussian_on("cuda", 1.0, 3)
+        Noise().sample_gaussian_on("cuda", 1.0, 3)
 
 
 def test_wrong_scales_and_grids_are_refused_as_for_the_processor() -> None:
-    draws: list[Callable[..., object]] = [Noise().gaussian, lambda *a, **k: on_cpu(*a, **k)]
+    draws: list[Callable[..., object]] = [Noise().sample_gaussian, lambda *a, **k: on_cpu(*a, **k)]
     for draw in draws:
         for sigma, grid in ((-1.0, None), (float("nan"), None), (1.0, 0.3), (1.0, 2.0**-31)):
             with pytest.raises(ValueError, match="scale"):
@@ -306,7 +308,7 @@ def test_wrong_scales_and_grids_are_refused_as_for_the_processor() -> None:
 
 
 def on_cpu(sigma: float, shape: int, *, grid: float | None) -> object:
-    return Noise().gaussian_on("cpu", sigma, shape, grid=grid)
+    return Noise().sample_gaussian_on("cpu", sigma, shape, grid=grid)
 
 
 KERNEL = """
@@ -335,6 +337,8 @@ def test_the_kernel_draws_the_processors_noise_in_tritons_interpreter() -> None:
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
 def test_a_gpu_draws_the_processors_noise_bit_for_bit() -> None:
     for sigma, grid in GRIDS:
-        step = grid or grid_for(sigma)
-        cells = Noise(seed=1).gaussian_on("cuda", sigma, 1_000_003, grid=grid).cpu().numpy()
-        assert np.array_equal(cells * step, Noise(seed=1).gaussian(sigma, 1_000_003, grid=grid))
+        step = grid or find_grid(sigma)
+        cells = Noise(seed=1).sample_gaussian_on("cuda", sigma, 1_000_003, grid=grid).cpu().numpy()
+        assert np.array_equal(
+            cells * step, Noise(seed=1).sample_gaussian(sigma, 1_000_003, grid=grid)
+        )

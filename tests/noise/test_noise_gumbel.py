@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from masquerade.noise import Noise, cells
-from masquerade.noise.cells import decided_winner, winners
+from masquerade.noise.cells import decide_winner, sample_winners
 
 MP = mpmath.MPContext()
 MP.prec = 400
@@ -39,7 +39,7 @@ def borders(scores: list[int], scale: float) -> list[mpmath.mpf]:
 @pytest.mark.parametrize("order", [1, -1])
 def test_two_classes_are_a_logistic_coin_and_five_percent_more_noise_shows(order: int) -> None:
     scores, scale, trials = [70, 40][::order], 20.0, 200_000
-    drawn = Noise(seed=3).gumbel_argmax(repeated(scores, trials), scale)
+    drawn = Noise(seed=3).sample_gumbel_argmax(repeated(scores, trials), scale)
     won = int((drawn == 0).sum())
     gap = scores[0] - scores[1]
     assert stats.binomtest(won, trials, 1 / (1 + math.exp(-gap / scale))).pvalue > 1e-3
@@ -48,7 +48,7 @@ def test_two_classes_are_a_logistic_coin_and_five_percent_more_noise_shows(order
 
 def test_many_classes_have_the_softmax_law() -> None:
     scores, scale, trials = [3, 40, 12, 0, 39, 25, 31], 11.5, 300_000
-    drawn = Noise(seed=5).gumbel_argmax(repeated(scores, trials), scale)
+    drawn = Noise(seed=5).sample_gumbel_argmax(repeated(scores, trials), scale)
     counts = np.bincount(drawn, minlength=len(scores))
     assert stats.chisquare(counts, trials * softmax(scores, scale)).pvalue > 1e-3
     assert stats.chisquare(counts, trials * softmax(scores, 1.05 * scale)).pvalue < 1e-6
@@ -60,7 +60,7 @@ def test_it_is_the_law_of_the_largest_noisy_score() -> None:
     plain = np.random.default_rng(1).gumbel(scale=scale, size=(trials, 3)) + scores
     table = [
         np.bincount(plain.argmax(axis=1)),
-        np.bincount(Noise(seed=1).gumbel_argmax(repeated(scores, trials), scale)),
+        np.bincount(Noise(seed=1).sample_gumbel_argmax(repeated(scores, trials), scale)),
     ]
     assert stats.chi2_contingency(table).pvalue > 1e-3
 
@@ -69,7 +69,7 @@ def test_rows_do_not_disturb_each_other() -> None:
     rng = np.random.default_rng(2)
     rows = rng.integers(0, 60, (5, 4))
     scores = np.tile(rows, (40_000, 1))
-    drawn = Noise(seed=7).gumbel_argmax(scores, 17.0).reshape(-1, 5)
+    drawn = Noise(seed=7).sample_gumbel_argmax(scores, 17.0).reshape(-1, 5)
     for row, found in zip(rows.tolist(), drawn.T, strict=True):
         expected = len(found) * softmax(row, 17.0)
         assert stats.chisquare(np.bincount(found, minlength=4), expected).pvalue > 1e-4
@@ -80,25 +80,25 @@ def test_numbers_that_are_not_decided_at_once_have_the_same_winner(
     scale: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scores = np.random.default_rng(4).integers(0, 30, (2000, 5))
-    quick = Noise(seed=8).gumbel_argmax(scores, scale)
+    quick = Noise(seed=8).sample_gumbel_argmax(scores, scale)
     asked = []
-    refined = cells._refined
+    refined = cells._refine_winner
 
     def noted(scores: list[int], scale: float, j: int, key: bytes, index: int) -> int:
         asked.append(index)
         return refined(scores, scale, j, key, index)
 
-    monkeypatch.setattr(cells, "_refined", noted)
-    assert np.array_equal(Noise(seed=8).gumbel_argmax(scores, scale), quick)
+    monkeypatch.setattr(cells, "_refine_winner", noted)
+    assert np.array_equal(Noise(seed=8).sample_gumbel_argmax(scores, scale), quick)
     assert not asked, "about one in a million million"
-    monkeypatch.setattr(cells, "_ROUNDING", 1.0)  # nothing is decided by 53 bits
-    assert np.array_equal(Noise(seed=8).gumbel_argmax(scores, scale), quick)
+    monkeypatch.setattr(cells, "_ROUNDING_PER_CLASS", 1.0)  # nothing is decided by 53 bits
+    assert np.array_equal(Noise(seed=8).sample_gumbel_argmax(scores, scale), quick)
     assert len(set(asked)) == 2000
 
 
 def test_refined_numbers_have_the_law_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cells, "_ROUNDING", 1.0)
-    drawn = Noise(seed=9).gumbel_argmax(repeated([8, 2], 6000), 5.0)
+    monkeypatch.setattr(cells, "_ROUNDING_PER_CLASS", 1.0)
+    drawn = Noise(seed=9).sample_gumbel_argmax(repeated([8, 2], 6000), 5.0)
     won = int((drawn == 0).sum())
     assert stats.binomtest(won, 6000, 1 / (1 + math.exp(-6 / 5))).pvalue > 1e-3
     assert stats.binomtest(won, 6000, 1 / (1 + math.exp(-6 / 4))).pvalue < 1e-6
@@ -126,8 +126,8 @@ def test_what_is_decided_at_once_agrees_with_mpmath(scores: list[int], scale: fl
 
     words = np.array([j << 11 for j in js], dtype=np.uint64)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cells, "_refined", note)
-        found = winners(repeated(scores, len(js)), scale, words, KEY, 0)
+        patch.setattr(cells, "_refine_winner", note)
+        found = sample_winners(repeated(scores, len(js)), scale, words, KEY, 0)
     assert handed_on, "borders must be handed on"
     exact = borders(scores, scale)
     for i, j in enumerate(js):
@@ -162,44 +162,44 @@ def test_exp_is_as_accurate_as_the_proof_wants() -> None:
 
 def test_a_tie_at_an_interval_end_takes_more_bits() -> None:
     half = 2**52  # of 2^53: the border of two equal scores, exactly
-    assert decided_winner([5, 5], 1.0, half, 53) is None
-    assert decided_winner([5, 5], 1.0, half - 1, 53) is None
-    assert decided_winner([5, 5], 1.0, half + 1, 53) == 1
-    assert decided_winner([5, 5], 1.0, half - 2, 53) == 0
-    assert decided_winner([5, 5], 1.0, (half << 128) + 1, 181) == 1
-    assert decided_winner([5, 5], 1.0, (half << 128) - 2, 181) == 0
-    assert decided_winner([5, 5], 1.0, (half << 128) - 1, 181) is None
-    assert decided_winner([5], 1.0, 0, 53) == 0
+    assert decide_winner([5, 5], 1.0, half, 53) is None
+    assert decide_winner([5, 5], 1.0, half - 1, 53) is None
+    assert decide_winner([5, 5], 1.0, half + 1, 53) == 1
+    assert decide_winner([5, 5], 1.0, half - 2, 53) == 0
+    assert decide_winner([5, 5], 1.0, (half << 128) + 1, 181) == 1
+    assert decide_winner([5, 5], 1.0, (half << 128) - 2, 181) == 0
+    assert decide_winner([5, 5], 1.0, (half << 128) - 1, 181) is None
+    assert decide_winner([5], 1.0, 0, 53) == 0
 
 
 def test_extreme_scores_are_decided() -> None:
     most = 2**52
     scores = np.array([[-most, most], [most, -most], [most, most - 1], [-most, -most + 1]])
     for scale in (5e-324, 1e-300, 1e-3):
-        assert Noise().gumbel_argmax(scores, scale).tolist() == [1, 0, 0, 1]
-    even = Noise(seed=2).gumbel_argmax(repeated([-most, most], 40_000), 1e300)
+        assert Noise().sample_gumbel_argmax(scores, scale).tolist() == [1, 0, 0, 1]
+    even = Noise(seed=2).sample_gumbel_argmax(repeated([-most, most], 40_000), 1e300)
     assert stats.binomtest(int(even.sum()), 40_000).pvalue > 1e-3
-    tied = Noise(seed=2).gumbel_argmax(repeated([most, -most, most], 40_000), 1e-9)
+    tied = Noise(seed=2).sample_gumbel_argmax(repeated([most, -most, most], 40_000), 1e-9)
     assert set(tied.tolist()) == {0, 2}
     assert stats.binomtest(int((tied == 0).sum()), 40_000).pvalue > 1e-3
 
 
 def test_a_rare_class_wins_as_rarely_as_it_should() -> None:
-    drawn = Noise(seed=4).gumbel_argmax(repeated([0, 10], 2_000_000), 1.0)
+    drawn = Noise(seed=4).sample_gumbel_argmax(repeated([0, 10], 2_000_000), 1.0)
     won = int((drawn == 0).sum())
     assert stats.binomtest(won, 2_000_000, 1 / (1 + math.exp(10))).pvalue > 1e-3
 
 
 def test_one_class_and_no_queries() -> None:
-    assert Noise().gumbel_argmax(np.array([[7], [0]]), 1.0).tolist() == [0, 0]
-    empty = Noise().gumbel_argmax(np.empty((0, 4), dtype=np.int64), 1.0)
+    assert Noise().sample_gumbel_argmax(np.array([[7], [0]]), 1.0).tolist() == [0, 0]
+    empty = Noise().sample_gumbel_argmax(np.empty((0, 4), dtype=np.int64), 1.0)
     assert empty.shape == (0,) and empty.dtype == np.int64
 
 
 @pytest.mark.parametrize("scale", [math.nan, math.inf, 0.0, -1.0])
 def test_a_scale_that_means_nothing_is_refused(scale: float) -> None:
     with pytest.raises(ValueError, match="scale"):
-        Noise().gumbel_argmax(np.array([[1, 2]]), scale)
+        Noise().sample_gumbel_argmax(np.array([[1, 2]]), scale)
 
 
 @pytest.mark.parametrize(
@@ -216,20 +216,20 @@ def test_a_scale_that_means_nothing_is_refused(scale: float) -> None:
 )
 def test_scores_that_are_none_are_refused(scores: np.ndarray, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        Noise().gumbel_argmax(scores, 1.0)
+        Noise().sample_gumbel_argmax(scores, 1.0)
 
 
 def test_a_rehearsal_repeats_and_its_scores_stay_as_they_are() -> None:
     scores = np.random.default_rng(5).integers(0, 9, (70_000, 3))
     before = scores.copy()
-    drawn = Noise(seed=6).gumbel_argmax(scores, 4.0)
+    drawn = Noise(seed=6).sample_gumbel_argmax(scores, 4.0)
     assert np.array_equal(scores, before)
-    assert np.array_equal(Noise(seed=6).gumbel_argmax(scores, 4.0), drawn)
-    small = Noise(seed=6).gumbel_argmax(np.asfortranarray(scores.astype(np.uint8)), 4.0)
+    assert np.array_equal(Noise(seed=6).sample_gumbel_argmax(scores, 4.0), drawn)
+    small = Noise(seed=6).sample_gumbel_argmax(np.asfortranarray(scores.astype(np.uint8)), 4.0)
     assert np.array_equal(small, drawn)
     again = Noise(seed=6)
-    again.words(8)
-    assert not np.array_equal(again.gumbel_argmax(scores, 4.0), drawn)
+    again.draw_words(8)
+    assert not np.array_equal(again.sample_gumbel_argmax(scores, 4.0), drawn)
 
 
 def test_a_forked_rehearsal_draws_its_own() -> None:
@@ -237,11 +237,11 @@ def test_a_forked_rehearsal_draws_its_own() -> None:
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
-        os.write(write, noise.gumbel_argmax(scores, 1.0).astype(np.uint8).tobytes())
+        os.write(write, noise.sample_gumbel_argmax(scores, 1.0).astype(np.uint8).tobytes())
         os._exit(0)
     os.close(write)
     theirs = os.read(read, 64)
     os.close(read)
     os.waitpid(child, 0)
     assert len(theirs) == 64
-    assert theirs != noise.gumbel_argmax(scores, 1.0).astype(np.uint8).tobytes()
+    assert theirs != noise.sample_gumbel_argmax(scores, 1.0).astype(np.uint8).tobytes()

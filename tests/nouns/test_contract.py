@@ -20,8 +20,10 @@ from masquerade.noise import Noise
 from masquerade.wording import explain
 
 SHAPE = (6, 4, 5, 3)
-MECHANISMS = [catalog.example("mechanisms", name) for name in catalog.names("mechanisms")]
-PAPERS = catalog.names("accounting.published")
+MECHANISMS = [
+    catalog.make_example("mechanisms", name) for name in catalog.list_entries("mechanisms")
+]
+PAPERS = catalog.list_entries("accounting.published")
 
 each_mechanism = pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda m: m.name)
 
@@ -36,7 +38,7 @@ def test_a_mechanism_is_a_frozen_dataclass_named_by_its_file(mechanism: Mechanis
     name = dataclasses.fields(mechanism)[0].name
     with pytest.raises(dataclasses.FrozenInstanceError):
         setattr(mechanism, name, None)
-    assert mechanism.name in catalog.names("mechanisms")
+    assert mechanism.name in catalog.list_entries("mechanisms")
 
 
 @each_mechanism
@@ -72,7 +74,7 @@ def test_the_worst_case_differs_in_exactly_one_unit(mechanism: Mechanism) -> Non
     value, neighbour = mechanism.worst_case(SHAPE)
     guarantee = mechanism.guarantee(SHAPE)
     changed = int(np.sum(value != neighbour))
-    assert 0 < changed <= sensitivity.changed_coordinates(guarantee.unit, (SHAPE,))
+    assert 0 < changed <= sensitivity.count_changed_coordinates(guarantee.unit, (SHAPE,))
     unit = guarantee.unit
     if unit.low is not None and unit.high is not None:
         far = unit.high - unit.low
@@ -83,10 +85,13 @@ def test_the_worst_case_differs_in_exactly_one_unit(mechanism: Mechanism) -> Non
 
 @each_mechanism
 def test_everything_public_makes_the_json_round_trip(mechanism: Mechanism) -> None:
-    fields = json.loads(json.dumps(mechanism.fields()))
+    fields = json.loads(json.dumps(mechanism.encode_fields()))
     assert type(mechanism)(**fields) == mechanism
     guarantee = mechanism.guarantee(SHAPE)
-    assert _json.decode(Guarantee, json.loads(json.dumps(_json.encode(guarantee)))) == guarantee
+    assert (
+        _json.decode_noun(Guarantee, json.loads(json.dumps(_json.encode_noun(guarantee))))
+        == guarantee
+    )
     event = mechanism.event(SHAPE)
     assert event_from_json(json.loads(json.dumps(event_to_json(event)))) == event
 
@@ -99,7 +104,7 @@ def test_a_mechanism_is_usable_from_the_command_line_by_its_file_name(
     np.save(source, some_value(mechanism))
     flags = [
         word
-        for name, value in mechanism.fields().items()
+        for name, value in mechanism.encode_fields().items()
         if value is not None and value is not False
         for word in (f"--{name.replace('_', '-')}", value)[: 1 if value is True else 2]
     ]
@@ -112,7 +117,7 @@ def test_a_mechanism_is_usable_from_the_command_line_by_its_file_name(
 
 @pytest.mark.parametrize("name", PAPERS)
 def test_a_published_claim_is_judged_with_a_reason(name: str, verdicts: dict[str, Any]) -> None:
-    assert isinstance(catalog.example("accounting.published", name), PublishedClaim)
+    assert isinstance(catalog.make_example("accounting.published", name), PublishedClaim)
     verdict = verdicts[name]
     assert verdict.paper == name
     assert verdict.valid in (True, False, None)
@@ -133,6 +138,6 @@ def test_what_a_mechanism_is_is_known_by_its_name(mechanism: Mechanism) -> None:
 
 def test_an_unknown_entry_is_refused_with_the_list() -> None:
     with pytest.raises(ValueError, match=r"did you mean gaussian_noise\?.*choose from"):
-        catalog.example("mechanisms", "gausian_noise")
+        catalog.make_example("mechanisms", "gausian_noise")
     with pytest.raises(ValueError, match="room"):
-        catalog.names("nowhere")
+        catalog.list_entries("nowhere")

@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from masquerade import _json
-from masquerade._formatting import up_decimals, up_significant
-from masquerade.accounting import compose
+from masquerade._formatting import round_up_decimals, round_up_significant
+from masquerade.accounting import compose_epsilon
 from masquerade.events import GaussianDpEvent
 from masquerade.guarantee import (
     WHOLE_FILE,
     Accountant,
     Guarantee,
-    Kind,
+    GuaranteeKind,
     Relation,
     Unit,
     UnitName,
@@ -30,7 +30,7 @@ from masquerade.wording import explain
 
 def formal(**changes: Any) -> Guarantee:
     fields: dict[str, Any] = dict(
-        kind=Kind.FORMAL,
+        kind=GuaranteeKind.FORMAL,
         unit=Unit(name=UnitName.FRAME),
         relation=Relation.REPLACE_ONE,
         released="video",
@@ -63,7 +63,7 @@ def test_an_epsilon_needs_its_delta() -> None:
     with pytest.raises(ValueError, match="delta"):
         formal(delta=0.0)
     with pytest.raises(ValueError, match="no delta"):
-        without_proof(kind=Kind.HEURISTIC, delta=1e-5)
+        without_proof(kind=GuaranteeKind.HEURISTIC, delta=1e-5)
     assert formal(delta=0.0, accountant=Accountant.PURE).delta == 0.0
 
 
@@ -90,9 +90,11 @@ def test_a_papers_number_appears_only_as_a_marked_claim() -> None:
     assert any(line.startswith("CLAIMED, NOT VALID") for line in explain(marked))
 
 
-@pytest.mark.parametrize("kind", [Kind.HEURISTIC, Kind.NONE, Kind.ESTIMATE])
-def test_heuristics_estimates_and_nothing_carry_no_epsilon(kind: Kind) -> None:
-    extra = {"estimate": 1.0} if kind is Kind.ESTIMATE else {}
+@pytest.mark.parametrize(
+    "kind", [GuaranteeKind.HEURISTIC, GuaranteeKind.NONE, GuaranteeKind.ESTIMATE]
+)
+def test_heuristics_estimates_and_nothing_carry_no_epsilon(kind: GuaranteeKind) -> None:
+    extra = {"estimate": 1.0} if kind is GuaranteeKind.ESTIMATE else {}
     with pytest.raises(ValueError, match="no epsilon"):
         formal(kind=kind, **extra)
     assert explain(without_proof(kind=kind, **extra))[0].startswith("No guarantee")
@@ -102,13 +104,13 @@ def test_a_data_dependent_figure_is_an_estimate_in_its_own_field() -> None:
     with pytest.raises(ValueError, match="estimate"):
         formal(estimate=1.4)
     with pytest.raises(ValueError, match="estimate"):
-        without_proof(kind=Kind.ESTIMATE)
-    assert without_proof(kind=Kind.ESTIMATE, estimate=1.4).epsilon is None
+        without_proof(kind=GuaranteeKind.ESTIMATE)
+    assert without_proof(kind=GuaranteeKind.ESTIMATE, estimate=1.4).epsilon is None
 
 
 def test_a_rehearsal_promises_nothing() -> None:
     rehearsal = formal().as_rehearsal()
-    assert rehearsal.kind is Kind.NONE and rehearsal.epsilon is None
+    assert rehearsal.kind is GuaranteeKind.NONE and rehearsal.epsilon is None
     assert "Rehearsal" in " ".join(explain(rehearsal))
 
 
@@ -135,13 +137,13 @@ def test_different_units_or_relations_do_not_compose() -> None:
     event = GaussianDpEvent(9.0)
     for other in (other_unit, other_relation):
         with pytest.raises(ValueError, match="one unit and one relation"):
-            compose([(one, event), (other, event)], delta=1e-5)
+            compose_epsilon([(one, event), (other, event)], delta=1e-5)
     with pytest.raises(ValueError, match="got none"):
         require_alike([])
     ranged = formal(unit=Unit(name=UnitName.FRAME, low=0.0, high=1.0))
-    assert compose([(one, event), (ranged, event)], delta=1e-5) > 0
+    assert compose_epsilon([(one, event), (ranged, event)], delta=1e-5) > 0
     with pytest.raises(ValueError, match="promises nothing"):
-        compose([(one.as_rehearsal(), event)], delta=1e-5)
+        compose_epsilon([(one.as_rehearsal(), event)], delta=1e-5)
 
 
 def test_epsilon_is_rounded_up_and_delta_kept() -> None:
@@ -154,12 +156,12 @@ def test_epsilon_is_rounded_up_and_delta_kept() -> None:
 
 @given(st.floats(min_value=1e-8, max_value=1e9))
 def test_decimal_rounding_never_goes_down_and_stops_at_once(value: float) -> None:
-    for rounded in (up_decimals, up_significant):
+    for rounded in (round_up_decimals, round_up_significant):
         once = rounded(value)
         assert once >= value
         assert rounded(once) == once
-    assert up_decimals(value) - value <= 1e-4 * (1 + 1e-9) + value * 1e-15
-    assert up_significant(value) <= value * (1 + 1.1e-6)
+    assert round_up_decimals(value) - value <= 1e-4 * (1 + 1e-9) + value * 1e-15
+    assert round_up_significant(value) <= value * (1 + 1.1e-6)
 
 
 @pytest.mark.parametrize("epsilon", [float("nan"), float("inf"), -1.0])
@@ -197,12 +199,12 @@ def test_units_say_what_they_need() -> None:
 
 def test_it_makes_the_json_round_trip_and_reading_checks_again() -> None:
     guarantee = formal(caveats=("a", "b"), unit=Unit(name=UnitName.TUBE, sites=4))
-    data = json.loads(json.dumps(_json.encode(guarantee)))
-    assert _json.decode(Guarantee, data) == guarantee
+    data = json.loads(json.dumps(_json.encode_noun(guarantee)))
+    assert _json.decode_noun(Guarantee, data) == guarantee
     with pytest.raises(ValueError, match="Unknown keys"):
-        _json.decode(Guarantee, data | {"privacy_level": "high"})
+        _json.decode_noun(Guarantee, data | {"privacy_level": "high"})
     with pytest.raises(ValueError, match="accountant proves it"):
-        _json.decode(Guarantee, data | {"accountant": "none"})
+        _json.decode_noun(Guarantee, data | {"accountant": "none"})
 
 
 def test_a_power_lies_between_guessing_and_what_epsilon_allows() -> None:
@@ -212,13 +214,15 @@ def test_a_power_lies_between_guessing_and_what_epsilon_allows() -> None:
         with pytest.raises(ValueError, match="Expected a power from"):
             formal(power=wrong, **trained)
     with pytest.raises(ValueError, match="no power"):
-        without_proof(kind=Kind.NONE, power=0.5)
+        without_proof(kind=GuaranteeKind.NONE, power=0.5)
     assert formal(power=0.02, **trained).as_rehearsal().power is None
 
 
 def test_a_guarantee_of_before_power_was_stated_still_reads() -> None:
     guarantee = formal(epsilon=1.0, delta=1e-5, accountant=Accountant.PLD_POISSON, power=0.02)
-    data = json.loads(json.dumps(_json.encode(guarantee)))
-    assert _json.decode(Guarantee, data) == guarantee
+    data = json.loads(json.dumps(_json.encode_noun(guarantee)))
+    assert _json.decode_noun(Guarantee, data) == guarantee
     del data["power"]
-    assert _json.decode(Guarantee, data).noticed == pytest.approx(0.01 * 2.71828 + 1e-5, rel=1e-4)
+    assert _json.decode_noun(Guarantee, data).detection_rate == pytest.approx(
+        0.01 * 2.71828 + 1e-5, rel=1e-4
+    )

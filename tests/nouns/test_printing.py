@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import video_files as maker
-from masquerade._formatting import printable
+from masquerade._formatting import escape_control
 
 RUN = [sys.executable, "-c", "from masquerade.cli import main; main()"]
 ODD = os.fsdecode(b"caf\xe9\x1b[2J\n\xff.png")
@@ -83,5 +83,5 @@ def test_a_name_cannot_pretend_to_be_another_message(tmp_path: Path, command: An
 
 def test_printable_text_is_left_as_it_is() -> None:
     for text in ("Frühling 春 🎭", "a b", ""):
-        assert printable(text) == text
-    assert printable("\t\u200b\udc80\ud800") == r"\t\u200b\x80\ud800"
+        assert escape_control(text) == text
+    assert escape_control("\t\u200b\udc80\ud800") == r"\t\u200b\x80\ud800"

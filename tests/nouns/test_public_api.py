@@ -19,13 +19,14 @@ REPO = ROOT.parent.parent
 EXAMPLES = sorted(REPO.glob("examples/*.py"))
 MODULES = {"accounting", "audits", "events", "report"}
 NAMES = """
-    Accountant Attack Attacked BadInput BudgetExceeded Collection Evaluation Evidence Guarantee
-    IfStanding Kind Ledger Limits Mechanism MechanismGame MissingExtra Network Noise Options Photo
-    Plan Receipt Relation Release Saving Scores Signal Success Unit UnitName Utility Video Work
-    __version__ accounting attack_files attack_mechanism audit_game audits check_receipt
-    evaluate_file events explain find_game make_attack make_collection make_mechanism make_method
-    make_network measure_files probe_file read_video release_file release_folder release_value
-    report sign_receipt teach_file train_file write_report
+    Accountant Attack AttackResult BadInput BudgetExceeded Collection Evaluation Evidence
+    FileSettings FolderSettings Guarantee GuaranteeKind IfExists Ledger MeasuredRate Mechanism
+    MechanismGame MissingExtra Network Noise OutputSettings Photo Plan ReadLimits Receipt Relation
+    Release Scores Signal Unit UnitName Utility Video __version__ accounting attack_files
+    attack_mechanism audit_game audits check_receipt evaluate_file events explain find_game
+    make_attack make_collection make_mechanism make_method make_network measure_files probe_file
+    read_video release_file release_folder release_value report sign_receipt teach_file train_file
+    write_report
 """.split()
 
 

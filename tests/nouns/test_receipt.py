@@ -14,9 +14,9 @@ import pytest
 
 import video_files
 from masquerade import (
-    IfStanding,
+    FileSettings,
+    IfExists,
     Noise,
-    Options,
     Receipt,
     check_receipt,
     make_mechanism,
@@ -24,12 +24,12 @@ from masquerade import (
     release_value,
     sign_receipt,
 )
-from masquerade.accounting import epsilon
+from masquerade.accounting import compute_epsilon
 from masquerade.accounting.losses import UnsupportedEvent
 from masquerade.errors import BadInput, SignatureMissing
 from masquerade.events import event_to_json
-from masquerade.guarantee import Kind
-from masquerade.io.signatures import beside
+from masquerade.guarantee import GuaranteeKind
+from masquerade.io.signatures import signature_path
 from masquerade.receipt import receipt_path
 from video_files import KINDS
 
@@ -55,7 +55,7 @@ def edit(target: Path, change: Callable[[dict[str, Any]], None]) -> None:
 def forge(target: Path, text: str) -> None:
     """Another receipt, which nobody has signed."""
     receipt_path(target).write_text(text)
-    beside(receipt_path(target)).unlink(missing_ok=True)
+    signature_path(receipt_path(target)).unlink(missing_ok=True)
 
 
 def test_neighbours_under_the_same_bits_give_the_same_receipt(
@@ -158,13 +158,13 @@ def test_a_rehearsal_says_so_in_type_name_and_receipt(tmp_path: Path) -> None:
     np.save(tmp_path / "in.npy", np.zeros((4, 3)))
     done = release_file(tmp_path / "in.npy", tmp_path / "out.npy", MECHANISM, noise=Noise(seed=1))
     assert done.value.name == "out.rehearsal.npy" and not (tmp_path / "out.npy").exists()
-    assert done.receipt.is_rehearsal and done.receipt.guarantee.kind is Kind.NONE
+    assert done.receipt.is_rehearsal and done.receipt.guarantee.kind is GuaranteeKind.NONE
     assert done.receipt.guarantee.epsilon is None
     assert check_receipt(done.value).is_rehearsal
     with pytest.raises(ValueError, match="rehearsal"):
         dataclasses.replace(done.receipt, guarantee=MECHANISM.guarantee((4, 3)))
     with pytest.raises(UnsupportedEvent):
-        epsilon(done.receipt.dp_event, delta=1e-5, relation="replace_one")
+        compute_epsilon(done.receipt.dp_event, delta=1e-5, relation="replace_one")
 
 
 def test_a_receipt_cannot_be_built_so_that_it_lies() -> None:
@@ -244,7 +244,7 @@ def test_a_table_passes_with_and_without_a_heading(
         source = tmp_path / "in.csv"
         rows = [",".join(["1.0"] * shape[1])] * shape[0]
         source.write_text("\n".join([",".join(f"c{i}" for i in range(shape[1])), *rows]))
-    options = Options(heading=is_headed, accept_grey=True)
+    options = FileSettings(heading=is_headed, accept_grey=True)
     done = release_file(source, tmp_path / "out.csv", MECHANISM, options=options)
     assert check_receipt(done.value).shapes == (shape,)
 
@@ -270,14 +270,14 @@ def test_a_wrong_key_an_edited_receipt_and_no_signature_are_refused(
     released: Path, keys: Path, command: Any
 ) -> None:
     words = ["receipt", "check", released, "--signer", keys / "mine.pub.pem"]
-    beside(receipt_path(released)).unlink()
+    signature_path(receipt_path(released)).unlink()
     missing = command(*words)
     assert missing.code == 7 and "an unsigned receipt" in missing.err
     assert command("receipt", "sign", released, "--key", keys / "mine.pem").code == 0
     assert command("receipt", "keygen", keys / "other.pem").code == 0
     other = command("receipt", "check", released, "--signer", keys / "other.pub.pem")
     assert other.code == 7 and "an unknown key" in other.err
-    place = beside(receipt_path(released))
+    place = signature_path(receipt_path(released))
     signature = place.read_bytes()
     edit(released, lambda data: data.update(date="2020-01-01"))
     assert command("receipt", "check", released).code == 0, "nothing else can notice a date"
@@ -309,10 +309,10 @@ def test_a_new_release_does_not_keep_an_old_signature(
     released: Path, keys: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sign_receipt(released, keys / "mine.pem")
-    again = Options(if_standing=IfStanding.OVERWRITE)
+    again = FileSettings(if_standing=IfExists.OVERWRITE)
     release_file(keys / "in.npy", released, MECHANISM, options=again)
     with pytest.raises(SignatureMissing, match="an unknown key"):
         check_receipt(released, signer=keys / "mine.pub.pem")
     monkeypatch.setenv("MASQUERADE_SIGNING_KEY", "")
     release_file(keys / "in.npy", released, MECHANISM, options=again)
-    assert not beside(receipt_path(released)).exists()
+    assert not signature_path(receipt_path(released)).exists()

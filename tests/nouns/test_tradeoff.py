@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from masquerade.accounting import gaussian_sigma
-from masquerade.tradeoff import gaussian_delta, gaussian_epsilon, gaussian_mu, power
+from masquerade.accounting import find_gaussian_sigma
+from masquerade.tradeoff import compute_max_power, gaussian_delta, gaussian_epsilon, gaussian_mu
 
 
 def exact_delta(epsilon: float, mu: float) -> mpmath.mpf:
@@ -42,7 +42,7 @@ def test_mu_has_the_known_values(epsilon: float, delta: float, mu: float) -> Non
 def test_sigma_has_the_known_values(
     epsilon: float, delta: float, sensitivity: float, sigma: float
 ) -> None:
-    found = gaussian_sigma(epsilon, delta=delta, sensitivity=sensitivity)
+    found = find_gaussian_sigma(epsilon, delta=delta, sensitivity=sensitivity)
     assert found == pytest.approx(sigma, abs=6e-7)
 
 
@@ -50,7 +50,7 @@ def test_the_classical_formula_is_too_small_where_ours_is_not() -> None:
     classical = math.sqrt(2 * math.log(1.25 / 1e-4)) / 8
     assert classical == pytest.approx(0.54295, abs=1e-5)
     assert gaussian_delta(8, 1 / classical) > 1e-4
-    assert gaussian_delta(8, 1 / gaussian_sigma(8, delta=1e-4, sensitivity=1)) <= 1e-4
+    assert gaussian_delta(8, 1 / find_gaussian_sigma(8, delta=1e-4, sensitivity=1)) <= 1e-4
 
 
 @given(st.floats(0.01, 60), st.floats(0.001, 12))
@@ -84,5 +84,5 @@ def test_limits_have_their_values() -> None:
     assert gaussian_epsilon(1e-9, 1e-5) == 0.0
     assert gaussian_epsilon(math.inf, 1e-5) == math.inf
     assert np.all(gaussian_delta(1.0, np.array([0.0, 1e-12])) == 0.0)
-    assert power(0.01, epsilon=0.0, delta=0.0, is_gaussian=False) == pytest.approx(0.01)
-    assert power(0.01, epsilon=1e9, delta=1e-5, is_gaussian=False) == 1.0
+    assert compute_max_power(0.01, epsilon=0.0, delta=0.0, is_gaussian=False) == pytest.approx(0.01)
+    assert compute_max_power(0.01, epsilon=1e9, delta=1e-5, is_gaussian=False) == 1.0

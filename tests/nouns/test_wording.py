@@ -10,10 +10,10 @@ import pytest
 from test_guarantee import formal
 
 import masquerade as mq
-from masquerade.accounting.power import power_of
+from masquerade.accounting.power import compute_event_power
 from masquerade.events import GaussianDpEvent, RevealedSampledDpEvent, SelfComposedDpEvent
 from masquerade.guarantee import Accountant, Guarantee, Relation, Unit, UnitName
-from masquerade.publish.receipts import _covers
+from masquerade.publish.receipts import _promises_no_more
 from masquerade.training.methods import DpSgd, MaskDp, Pate
 from masquerade.wording import delta_caveat, explain
 
@@ -96,9 +96,13 @@ def test_delta_is_compared_with_one_over_the_number_of_units() -> None:
 
 def test_the_power_of_a_gaussian_and_of_revealed_batches_is_that_of_their_curves() -> None:
     at = dict(relation=Relation.ZERO_OUT, epsilon=10.0, delta=1e-5)
-    assert power_of(GaussianDpEvent(1.0), **at) == 0.0924  # Phi(Phi^-1(.01) + 1) = .09236
+    assert (
+        compute_event_power(GaussianDpEvent(1.0), **at) == 0.0924
+    )  # Phi(Phi^-1(.01) + 1) = .09236
     always = SelfComposedDpEvent(RevealedSampledDpEvent(0.999, GaussianDpEvent(3.0)), 9)
-    assert 0.0905 < power_of(always, **at) < 0.11, "lines lie above the curve that they touch"
+    assert 0.0905 < compute_event_power(always, **at) < 0.11, (
+        "lines lie above the curve that they touch"
+    )
 
 
 def test_training_at_epsilon_8_is_judged_by_its_own_curve() -> None:
@@ -108,7 +112,7 @@ def test_training_at_epsilon_8_is_judged_by_its_own_curve() -> None:
     said = explain(guarantee)
     assert "100 %" not in said[1] and "would look similar" in said[0]
     shared = MaskDp(epsilon=1.0, unit="video", form="as_published", batch=8, epochs=4.0)
-    assert shared.guarantee(shared.plan_run(48)).noticed < 0.9
+    assert shared.guarantee(shared.plan_run(48)).detection_rate < 0.9
 
 
 def test_a_plan_of_few_people_says_that_its_delta_is_too_large() -> None:
@@ -133,10 +137,14 @@ def test_the_label_names_the_bound_that_gave_the_epsilon(command: Any) -> None:
 def test_a_receipt_may_promise_less_of_the_attackers_power_and_never_more() -> None:
     own = promise(power=0.3)
     for is_ours in (True, False):
-        covers = partial(_covers, own=own, is_ours=is_ours)
+        covers = partial(_promises_no_more, own=own, is_ours=is_ours)
         assert covers(own) and covers(promise(power=0.31)) and covers(promise())
         assert not covers(promise(power=0.2))
         assert not covers(promise(power=0.3, epsilon=7.0))
-    assert not _covers(promise(power=0.011), promise(), is_ours=True), "it states none of its own"
+    assert not _promises_no_more(promise(power=0.011), promise(), is_ours=True), (
+        "it states none of its own"
+    )
     old = replace(own, caveats=("other words",), epsilon=own.epsilon + 1)
-    assert _covers(old, own, is_ours=False) and not _covers(old, own, is_ours=True)
+    assert _promises_no_more(old, own, is_ours=False) and not _promises_no_more(
+        old, own, is_ours=True
+    )

@@ -19,7 +19,12 @@ from masquerade.attacks.attack import Attack
 from masquerade.datasets.stage import Stage
 from masquerade.errors import BadInput
 from masquerade.publish.attack import make_attack
-from masquerade.publish.attacked import Knowledge, in_memory, of_files, of_mechanism
+from masquerade.publish.attacked import (
+    AttackerKnowledge,
+    make_file_case,
+    make_mechanism_case,
+    make_memory_release,
+)
 from masquerade.recordings import Video
 from masquerade.vision import embedding_cache
 
@@ -87,13 +92,13 @@ def test_an_attack_on_what_a_ledger_was_charged_for_changes_neither_ledger_nor_r
 def test_an_attack_without_a_name_lists_them(command: Command) -> None:
     done = command("attack")
     assert done.code == 0
-    for name in catalog.names("attacks"):
+    for name in catalog.list_entries("attacks"):
         assert [line for line in done.out.splitlines() if line.startswith(name)]
     assert "attribute_inference" in command("attack", "--json").json["attacks"]
 
 
 def test_what_attacks_keep_is_forgotten(private_features: Path, command: Command) -> None:
-    embedding_cache.remembered(
+    embedding_cache.read_or_embed(
         np.zeros((2, 4), np.uint8) + np.arange(2, dtype=np.uint8)[:, None],
         fingerprint="none",
         make=lambda some: some.astype(float),
@@ -168,7 +173,7 @@ def test_an_attacker_holds_whom_the_attack_says_and_nothing_published(
     stage = Stage(**WORLD)
     paths = sorted(released.rglob("*.mp4"))[:1]
     try:
-        case = of_files(paths, stage, Knowledge(whose=whose))
+        case = make_file_case(paths, stage, AttackerKnowledge(whose=whose))
     except BadInput as error:
         assert whose == "same places" and "same places" in str(error)
         return
@@ -189,7 +194,9 @@ def test_who_holds_recordings_of_the_same_is_left_every_other_one(
     in_world: Path, whose: Any
 ) -> None:
     stage = Stage(**WORLD, places=2, split="test")
-    case = of_mechanism(catalog.example("mechanisms", "mosaic"), stage, Knowledge(whose=whose))
+    case = make_mechanism_case(
+        catalog.make_example("mechanisms", "mosaic"), stage, AttackerKnowledge(whose=whose)
+    )
     label = "subject" if whose == "same people" else "place"
     asked, held = ({getattr(one, label) for one in side} for side in (case.raw, case.known))
     assert asked <= held and 1 <= len(case.targets) <= len(stage) // 2
@@ -197,19 +204,19 @@ def test_who_holds_recordings_of_the_same_is_left_every_other_one(
 
 def test_one_recording_of_each_leaves_nothing_to_release_and_that_is_said() -> None:
     worn = Stage(kind="signals", wearers=6, split="all")
-    mechanism = catalog.example("mechanisms", "gaussian_noise")
+    mechanism = catalog.make_example("mechanisms", "gaussian_noise")
     with pytest.raises(BadInput, match="two recordings of one person at least"):
-        of_mechanism(mechanism, worn, Knowledge(whose="same people"))
+        make_mechanism_case(mechanism, worn, AttackerKnowledge(whose="same people"))
 
 
 def test_a_recording_is_released_in_memory_the_same_each_time_it_is_read(in_world: Path) -> None:
     stage = Stage(**WORLD, split="test")
-    mechanism = type(catalog.example("mechanisms", "pooled_gaussian"))(
+    mechanism = type(catalog.make_example("mechanisms", "pooled_gaussian"))(
         epsilon=8, delta=1e-4, unit="frame"
     )
-    case = of_mechanism(mechanism, stage, Knowledge())
+    case = make_mechanism_case(mechanism, stage, AttackerKnowledge())
     first, again = case.targets[0], case.targets[0]
-    other = in_memory(mechanism, seed=1)(stage[0])
+    other = make_memory_release(mechanism, seed=1)(stage[0])
     assert isinstance(first, Video) and isinstance(again, Video) and isinstance(other, Video)
     assert (first.frames == again.frames).all() and first.subject == stage[0].subject
     assert (first.frames != other.frames).any()
@@ -223,7 +230,7 @@ def test_a_flag_that_the_data_set_has_gets_a_word_in_front(command: Command) -> 
     assert "that the attacker knows" in said, "its description comes along"
 
 
-@pytest.mark.parametrize("name", catalog.names("attacks"))
+@pytest.mark.parametrize("name", catalog.list_entries("attacks"))
 def test_every_attack_can_be_asked_for_help_beside_stage(name: str, command: Command) -> None:
     done = command("attack", name, "--data", "stage", "--help")
     assert done.code == 0 and "--published" not in done.out
@@ -244,7 +251,7 @@ def test_what_was_renamed_for_the_command_line_arrives_under_its_own_name() -> N
 
     made = cli._mirror(Plain, {"seed": "attack_seed"})
     assert [each.name for each in fields(made)] == ["attack_seed", "other"]
-    assert cli._meant(made(attack_seed=5, other=(1,))) == Plain(seed=5, other=(1,))
+    assert cli._choose_inputs(made(attack_seed=5, other=(1,))) == Plain(seed=5, other=(1,))
 
 
 def test_membership_wants_one_model_of_ours(

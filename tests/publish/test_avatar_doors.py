@@ -20,7 +20,7 @@ import pytest
 import real_films
 import video_files as maker
 from masquerade.avatars import pose
-from masquerade.datasets.mask_files import Form, MaskFiles
+from masquerade.datasets.mask_files import MaskFiles, MaskForm
 from masquerade.errors import BadInput
 from masquerade.io import downloads
 from masquerade.io.video import read, write
@@ -68,7 +68,7 @@ def film(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pytest.importorskip("ai_edge_litert")
     for name in ("selfie_segmentation", "pose_detection", "pose_landmark_full", "centerface"):
         try:
-            downloads.fetch(name)
+            downloads.fetch_asset(name)
         except (OSError, BadInput) as error:
             pytest.skip(f"{name} cannot be had: {error}")
     path = tmp_path_factory.mktemp("private") / "walk.mp4"
@@ -99,8 +99,8 @@ def test_a_film_goes_out_with_masks_that_training_reads(
     held = {}
     for private in ("background", "person"):
         files = MaskFiles(folder=tmp_path, private=private)  # type: ignore[arg-type]
-        mask = files.read("out.mp4", shape)
-        assert mask.form is Form.AVATAR and mask.person.shape == shape
+        mask = files.read_mask("out.mp4", shape)
+        assert mask.form is MaskForm.AVATAR and mask.person.shape == shape
         held[private] = mask.person
     assert held["person"].any(), "somebody walks there"
     with np.load(tmp_path / NAMES[2]) as masks:
@@ -135,7 +135,7 @@ def test_what_was_counted_is_said_first(film: Path, command: Any, tmp_path: Path
 def test_a_film_with_somebody_and_no_avatar_is_not_published_unasked(
     film: Path, command: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pose, "only", lambda tracks, **_: [])
+    monkeypatch.setattr(pose, "select_people", lambda tracks, **_: [])
     done = command(*words(film, tmp_path))
     assert done.code == 6 and "no avatar stands" in done.err and not standing(tmp_path)
     done = command(*words(film, tmp_path), "--yes")
@@ -195,10 +195,10 @@ def test_a_run_that_is_killed_at_work_leaves_nothing_and_the_same_command_does_i
 
 @pytest.mark.slow
 def test_ten_seconds_of_4k_need_less_than_four_gibibytes(film: Path, tmp_path: Path) -> None:
-    small = list(read.frames(film))
+    small = list(read.read_frames(film))
     turn = (cv2.resize(one, (3840, 2160)) for one in islice(cycle(small + small[::-1]), 250))
     with (tmp_path / "large.mp4").open("wb") as stream:
-        write.write(stream, turn, suffix=".mp4", rate=Fraction(25))
+        write.write_video(stream, turn, suffix=".mp4", rate=Fraction(25))
     code = [sys.executable, "-c", LARGE, *words(tmp_path / "large.mp4", tmp_path)]
     done = subprocess.run(code, capture_output=True, text=True, timeout=3600)
     assert done.returncode == 0, done.stderr
@@ -209,7 +209,7 @@ def test_without_a_network_nothing_is_published(
     film: Path, command: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MASQUERADE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(downloads, "fetch", _gone)
+    monkeypatch.setattr(downloads, "fetch_asset", _gone)
     (tmp_path / "public").mkdir()
     done = command(*words(film, tmp_path / "public"))
     assert done.code == 4 and not standing(tmp_path / "public")

@@ -40,7 +40,7 @@ def of_folder(root: Path, classes: int = 2) -> Path:
 
 def test_list_names_every_data_set_with_licence_and_citation(command: Any) -> None:
     done = command("data", "list", "--json")
-    assert set(done.json) == set(catalog.names("datasets"))
+    assert set(done.json) == set(catalog.list_entries("datasets"))
     for name, about in done.json.items():
         assert about["licence"] and about["title"], name
         assert about["citation"] or name in ("folder", "manifest")
@@ -165,29 +165,33 @@ def test_show_of_nothing_is_refused(command: Any, tmp_path: Path) -> None:
 
 def test_pick_takes_one_of_each_activity_first() -> None:
     stage = Stage(subjects=6, videos=48)
-    chosen = collections.pick(stage, 14)
+    chosen = collections.pick_recordings(stage, 14)
     assert len(set(chosen)) == 14
     assert {stage.labels[index].activity for index in chosen} == set(stage.activities)
-    assert len(collections.pick(stage, 100)) == 48
+    assert len(collections.pick_recordings(stage, 100)) == 48
 
 
 def test_the_wrist_is_drawn_for_as_long_as_the_film() -> None:
     stage = Stage(subjects=6, places=4, videos=24, frames=8, height=48, width=48)
-    wrist = stage.wrist(2)
+    wrist = stage.simulate_wrist(2)
     assert wrist.shape == (36, 3), "0.7 s at 50 Hz, both ends included"
-    drawn = Tree.fromstring(collections.together(stage, 2))
+    drawn = Tree.fromstring(collections.draw_together(stage, 2))
     assert len(drawn.findall(f".//{SVG}image")) == 24
     assert len(drawn.findall(f".//{SVG}polyline")) == 3
     with pytest.raises(ValueError, match="videos"):
-        collections.together(Stage(kind=Medium.SIGNALS, wearers=6), 0)
+        collections.draw_together(Stage(kind=Medium.SIGNALS, wearers=6), 0)
 
 
 def test_joints_that_are_missing_or_outside_are_not_drawn() -> None:
     image = np.zeros((20, 20, 3), np.uint8)
     joints = np.array([[5.0, 5.0], [np.nan, 3.0], [50.0, 5.0]])
     names = ("left_shoulder", "left_elbow", "nose")
-    text = sheet.sheet(
-        [sheet.Strip(label="<a&b>", pictures=[sheet.Picture(image=image, joints=joints)])],
+    text = sheet.draw_sheet(
+        [
+            sheet.SheetStrip(
+                label="<a&b>", pictures=[sheet.SheetPicture(image=image, joints=joints)]
+            )
+        ],
         joint_names=names,
     )
     drawn = Tree.fromstring(text)

@@ -13,7 +13,7 @@ import video_files as maker
 from conftest import python
 from masquerade import catalog
 from masquerade.io.video import formats, probe, read
-from masquerade.mechanism import Streams
+from masquerade.mechanism import FrameByFrame
 from masquerade.publish import estimates
 from masquerade.publish.recording import make_mechanism
 
@@ -34,7 +34,7 @@ def test_a_dry_run_reads_the_header_and_says_so(
         raise AssertionError("all of the file was decoded")
 
     monkeypatch.setattr(probe, "probe", decodes)
-    monkeypatch.setattr(read, "frames", decodes)
+    monkeypatch.setattr(read, "read_frames", decodes)
     words = ["release", clip, clip.with_name("out.mp4"), *POOLED, "--dry-run"]
     said = command(*words).out
     assert "12 frames by its header; a release decodes and counts them." in said
@@ -96,10 +96,10 @@ def test_a_film_is_turned_to_rgb_once_and_under_a_ledger_twice(
 
 
 def test_every_mechanism_for_videos_has_an_estimate() -> None:
-    for name in catalog.names("mechanisms"):
-        mechanism = catalog.example("mechanisms", name)
-        if isinstance(mechanism, Streams):
-            assert name in estimates._PACES, f"measure {name} and put it into the table"
+    for name in catalog.list_entries("mechanisms"):
+        mechanism = catalog.make_example("mechanisms", name)
+        if isinstance(mechanism, FrameByFrame):
+            assert name in estimates._MECHANISM_PACES, f"measure {name} and put it into the table"
             short, long = ((frames, 720, 1280, 3) for frames in (10, 1000))
             assert (
                 0

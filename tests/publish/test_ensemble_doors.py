@@ -28,20 +28,20 @@ from few_signals import (
     tempdiff,
     write_watch,
 )
-from masquerade.accounting import epsilon
+from masquerade.accounting import compute_epsilon
 from masquerade.datasets.stage import Stage
 from masquerade.errors import BadInput, BudgetExceeded
-from masquerade.guarantee import Kind, Relation
+from masquerade.guarantee import GuaranteeKind, Relation
 from masquerade.io import downloads
 from masquerade.ledger import Ledger
 from masquerade.noise import Noise
 from masquerade.publish import collections
-from masquerade.publish.evaluation import accuracy
+from masquerade.publish.evaluation import measure_accuracy
 from masquerade.publish.receipts import check_receipt
 from masquerade.training import teach
 from masquerade.training.learner import load_model
 from masquerade.training.votes import Ballot
-from masquerade.training.worn import labelled_windows
+from masquerade.training.worn import cut_labelled_windows
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)
@@ -114,16 +114,16 @@ def test_people_of_the_stage_are_enrolled_and_charged_once_each(
     done = command(*words, "--json")
     assert done.code == 0, done.err
     assert done.json["ledger_sequence"] == 8
-    assert len(Ledger(book).entries()[7].payload["charges"]) == 6
+    assert len(Ledger(book).read_entries()[7].payload["charges"]) == 6
     assert command("ledger", "verify", "--ledger", book, "--receipts", tmp_path).code == 0
     other = command(*words[:1], tmp_path / "n.safetensors", *words[2:])
     assert other.code == 3 and "of its budget left" in other.err
-    assert len(Ledger(book).entries()) == 9 and not list(tmp_path.glob("n*"))
+    assert len(Ledger(book).read_entries()) == 9 and not list(tmp_path.glob("n*"))
 
 
 def test_the_watch_data_are_split_by_people(command: Any, tmp_path: Path) -> None:
     try:
-        path = downloads.fetch("watch_dataset")
+        path = downloads.fetch_asset("watch_dataset")
     except (OSError, BadInput) as error:
         pytest.skip(f"the package index is out of reach: {error}")
     data = ("--data", "watch", "--root", path)
@@ -171,7 +171,7 @@ def test_a_rehearsal_says_so_in_its_name_and_promises_nothing(
         assert done.code == 0 and "No guarantee." in done.out
     one, other = (tmp_path / f"{name}.rehearsal.safetensors" for name in "mn")
     assert one.read_bytes() == other.read_bytes(), "all that is random is seeded"
-    assert check_receipt(one).guarantee.kind is Kind.NONE
+    assert check_receipt(one).guarantee.kind is GuaranteeKind.NONE
     said = command("train", tmp_path / "m.onnx", *words)
     assert said.code == 2 and "end in .safetensors" in said.err
     assert command("train", tmp_path / "no" / "m.safetensors", *words).code == 2
@@ -179,7 +179,7 @@ def test_a_rehearsal_says_so_in_its_name_and_promises_nothing(
 
 def test_a_data_set_of_other_things_is_refused(command: Any, tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="a data set of signals, got Few"):
-        collections.signals_of(Few())
+        collections.select_signals(Few())
     with pytest.raises(BadInput, match="signals to learn from, got Videos"):
         teach.reach_of(Few(), tempdiff())
     target = tmp_path / "m.safetensors"
@@ -236,27 +236,27 @@ def test_labels_of_public_signals_are_not_read() -> None:
 
     votes, nets = [], []
     for data in (PUBLIC, Unlabelled(subjects=PUBLIC.subjects)):
-        school = teach.read(PRIVATE, data, tempdiff())
-        votes.append(school.votes())
-        nets.append(school.student(school.labels(votes[-1], Noise(seed=3))))
+        school = teach.read_ensemble(PRIVATE, data, tempdiff())
+        votes.append(school.collect_votes())
+        nets.append(school.train_student(school.sample_labels(votes[-1], Noise(seed=3))))
     assert np.array_equal(*votes)
     assert torch.equal(nets[0].head.weight, nets[1].head.weight)
 
 
 def test_the_student_knows_nothing_but_the_labels(monkeypatch: pytest.MonkeyPatch) -> None:
     fixed = np.arange(10) % 3
-    monkeypatch.setattr(Ballot, "answers", lambda self, counts, noise: fixed)
+    monkeypatch.setattr(Ballot, "sample_answers", lambda self, counts, noise: fixed)
     other = {"activity": np.full(240, 2), "values": 3 * PRIVATE[0].values}
     votes, states = [], []
     for private in (PRIVATE, FewSignals(odd=other)):
-        school = teach.read(private, PUBLIC, pate(shards=6))
+        school = teach.read_ensemble(private, PUBLIC, pate(shards=6))
         with joblib.parallel_config(backend="threading"):
-            votes.append(school.votes(lambda number: NearestMean()))
-        states.append(school.student(school.labels(votes[-1], Noise())).state_dict())
+            votes.append(school.collect_votes(lambda number: NearestMean()))
+        states.append(school.train_student(school.sample_labels(votes[-1], Noise())).state_dict())
     assert (votes[0] != votes[1]).any(axis=1).tolist() == [True] + [False] * 5
     assert all(torch.equal(value, states[1][name]) for name, value in states[0].items())
     assert len(set(school.asked.tolist())) == 10 and school.asked.max() < len(school.windows)
-    again = teach.read(PRIVATE, PUBLIC, pate(shards=6, public_seed=1))
+    again = teach.read_ensemble(PRIVATE, PUBLIC, pate(shards=6, public_seed=1))
     assert not np.array_equal(school.asked, again.asked), "another public seed asks other windows"
 
 
@@ -266,17 +266,17 @@ def test_a_model_is_tested_on_windows_that_one_activity_fills(tmp_path: Path) ->
         path, tempdiff(epsilon=500.0, queries=60, teacher_epochs=30, student_epochs=30, hidden=8)
     )
     net, network, *_ = load_model(path)
-    windows, right = labelled_windows(list(PRIVATE), 20, classes=3)
+    windows, right = cut_labelled_windows(list(PRIVATE), 20, classes=3)
     with torch.no_grad():
         guessed = net(torch.from_numpy(windows)).argmax(dim=1).numpy()
-    found = accuracy(net, network, PRIVATE)
+    found = measure_accuracy(net, network, PRIVATE)
     assert found.top_1 == (guessed == right).mean() > 0.5, "it learned"
     assert found.per_class == {
         name: (guessed == right)[right == number].mean()
         for number, name in enumerate(PRIVATE.activities)
     }
     with pytest.raises(BadInput, match="at least one window"):
-        accuracy(net, network, FewSignals(length=15))
+        measure_accuracy(net, network, FewSignals(length=15))
 
 
 @pytest.mark.parametrize(
@@ -288,7 +288,7 @@ def test_a_model_is_not_tested_on_other_sensors_or_without_labels(
     teaches(tmp_path / "m.safetensors")
     net, network, *_ = load_model(tmp_path / "m.safetensors")
     with pytest.raises(BadInput, match=r"rate|channels|labelled"):
-        accuracy(net, network, FewSignals(subjects=("a",), odd=odd))
+        measure_accuracy(net, network, FewSignals(subjects=("a",), odd=odd))
 
 
 @pytest.mark.parametrize("relation", [Relation.REPLACE_ONE, Relation.ZERO_OUT])
@@ -303,10 +303,12 @@ def test_a_person_pays_once_for_all_recordings_and_as_much_in_every_account(
     reach = done.receipt.guarantee.unit.shards_per_subject
     assert reach == 2
     assert charges(ledger) == [dict.fromkeys("abcdef", method.event(reach, relation))]
-    cost = epsilon(method.event(reach, relation), delta=1e-5, relation=relation)
+    cost = compute_epsilon(method.event(reach, relation), delta=1e-5, relation=relation)
     assert cost == pytest.approx(4.0, abs=2e-4)
-    assert done.receipt.ledger_sequence == 14 and list(ledger.book().settled) == [14]
-    assert not ledger.strangers([done.receipt]) and not list(tmp_path.glob("*.private-run*"))
+    assert done.receipt.ledger_sequence == 14 and list(
+        ledger.read_book().output_by_reservation
+    ) == [14]
+    assert not ledger.find_strangers([done.receipt]) and not list(tmp_path.glob("*.private-run*"))
 
 
 def test_a_person_pays_for_all_teachers_also_where_the_promise_is_of_a_shard(
@@ -314,11 +316,11 @@ def test_a_person_pays_for_all_teachers_also_where_the_promise_is_of_a_shard(
 ) -> None:
     ledger, method = enrolled(tmp_path, epsilon=20.0), pate(by="time", shards=9, unit="shard")
     teaches(tmp_path / "m.safetensors", method, ledger=ledger)
-    whole = replace(method.ballot(2), teachers_per_subject=2)
-    assert whole.epsilon(1e-5) > 9
+    whole = replace(method.make_ballot(2), teachers_per_subject=2)
+    assert whole.compute_epsilon(1e-5) > 9
     (paid,) = charges(ledger)
-    found = epsilon(paid["a"], delta=1e-5, relation=Relation.REPLACE_ONE)
-    assert found >= whole.epsilon(1e-5) - 2e-4
+    found = compute_epsilon(paid["a"], delta=1e-5, relation=Relation.REPLACE_ONE)
+    assert found >= whole.compute_epsilon(1e-5) - 2e-4
 
 
 def test_what_cannot_be_paid_teaches_nobody_and_leaves_nothing(tmp_path: Path) -> None:
@@ -392,8 +394,12 @@ def test_a_killed_run_is_taken_up_and_charged_once(
     assert len(charges(ledger)) == 1 and not list(tmp_path.glob("m.safetensors"))
     with pytest.raises(BadInput, match=r"other recordings or settings.*private-run"):
         teaches(tmp_path / "m.safetensors", pate(queries=9), ledger=ledger)
-    monkeypatch.setattr(Ballot, "answers", lambda *_: pytest.fail("noise for one charge twice"))
+    monkeypatch.setattr(
+        Ballot, "sample_answers", lambda *_: pytest.fail("noise for one charge twice")
+    )
     receipt = teach_until(tmp_path, None).receipt
-    assert len(charges(ledger)) == 1 and list(ledger.book().settled) == [receipt.ledger_sequence]
+    assert len(charges(ledger)) == 1 and list(ledger.read_book().output_by_reservation) == [
+        receipt.ledger_sequence
+    ]
     assert not list(tmp_path.glob("*.private-run*"))
     assert check_receipt(tmp_path / "m.safetensors") == receipt

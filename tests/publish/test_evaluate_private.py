@@ -21,31 +21,33 @@ from masquerade.datasets.watch import Watch
 from masquerade.guarantee import Unit, UnitName
 from masquerade.ledger import Content, Ledger
 from masquerade.networks.network import MvitSmall
-from masquerade.publish.collections import held_out_by, public_part_of
-from masquerade.publish.learned import learned_path
+from masquerade.publish.collections import describe_public_part, explain_held_out
+from masquerade.publish.learned import training_list_path
 from masquerade.publish.models import make_method, train_file
 from masquerade.receipt import receipt_path
-from masquerade.training.learner import said_of
+from masquerade.training.learner import read_model_fields
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)
 
 ROOT = Path("/ward/anna")
-LEARNED = public_part_of(Folder(root=ROOT, split="train"))
+LEARNED = describe_public_part(Folder(root=ROOT, split="train"))
 
 
 def test_a_model_says_which_part_it_learned_from_and_no_path_or_person(tmp_path: Path) -> None:
     assert LEARNED == {"data": "folder", "split": "train"}
     held = UCF101(root=ROOT, split="train", fold=2)
-    assert public_part_of(held) == {"data": "ucf101", "split": "train", "fold": 2}
-    assert public_part_of(Watch(root=ROOT, subjects=("7",))) == {"data": "watch"}
+    assert describe_public_part(held) == {"data": "ucf101", "split": "train", "fold": 2}
+    assert describe_public_part(Watch(root=ROOT, subjects=("7",))) == {"data": "watch"}
     world, larger = Stage(split="train"), Stage(split="train", videos=60, class_share=(1.0,) * 12)
     others = {"videos": 60, "class_share": [1.0] * 12}
-    assert public_part_of(larger) == public_part_of(world) | others
-    assert json.loads(json.dumps(public_part_of(larger))) == public_part_of(larger)
+    assert describe_public_part(larger) == describe_public_part(world) | others
+    assert json.loads(json.dumps(describe_public_part(larger))) == describe_public_part(larger)
     target = tmp_path / "m.safetensors"
     trains(target, Few(subject="anna"))
-    assert said_of(target)["learned"] == {}, "of a data set that is not ours nothing is known"
+    assert read_model_fields(target)["learned"] == {}, (
+        "of a data set that is not ours nothing is known"
+    )
     assert b"anna" not in target.read_bytes()
 
 
@@ -58,31 +60,31 @@ def test_a_model_says_which_part_it_learned_from_and_no_path_or_person(tmp_path:
         (Folder(root=ROOT, split="all"), LEARNED, ""),
         (UCF101(root=ROOT, split="test"), {"data": "ucf101", "fold": 1, "split": "all"}, ""),
         (UCF101(root=ROOT, split="test"), {}, ""),
-        (UCF101(root=ROOT, split="test"), public_part_of(UCF101(root=ROOT)), "split"),
-        (UCF101(root=ROOT, split="test", fold=2), public_part_of(UCF101(root=ROOT)), ""),
+        (UCF101(root=ROOT, split="test"), describe_public_part(UCF101(root=ROOT)), "split"),
+        (UCF101(root=ROOT, split="test", fold=2), describe_public_part(UCF101(root=ROOT)), ""),
         (HMDB51(root=ROOT, split="test"), LEARNED, ""),
         (HMDB51(root=ROOT, split="train"), LEARNED, ""),
-        (PAHMDB51(root=ROOT, annotations=ROOT), public_part_of(HMDB51(root=ROOT)), ""),
+        (PAHMDB51(root=ROOT, annotations=ROOT), describe_public_part(HMDB51(root=ROOT)), ""),
         (Watch(root=ROOT), {"data": "watch"}, ""),
         (Watch(root=ROOT, subjects=("4",)), {"data": "watch"}, "named"),
         (Stage(), {}, "made up"),
-        (Folder(root=ROOT), public_part_of(Stage()), "made up"),
+        (Folder(root=ROOT), describe_public_part(Stage()), "made up"),
     ],
 )
 def test_without_a_private_list_only_another_split_of_a_publishers_list_is_held_out(
     tested: Any, learned: dict[str, Any], why: str
 ) -> None:
     said = {"learned": learned, "first_weights": "random"}
-    assert held_out_by(tested, said) == why
+    assert explain_held_out(tested, said) == why
     is_made_up = why == "made up"
-    assert held_out_by(tested, said, learned_from=0) in (why, "contents")
-    assert held_out_by(tested, said, learned_from=1) == "made up" * is_made_up
+    assert explain_held_out(tested, said, learned_from=0) in (why, "contents")
+    assert explain_held_out(tested, said, learned_from=1) == "made up" * is_made_up
 
 
 def test_a_model_that_began_with_another_is_not_of_made_up_people_alone() -> None:
-    said = {"learned": public_part_of(Stage())}
+    said = {"learned": describe_public_part(Stage())}
     for first in ({"first_weights": "unprotected"}, {}):  # an earlier version did not say it
-        assert held_out_by(Folder(root=ROOT), said | first) == ""
+        assert explain_held_out(Folder(root=ROOT), said | first) == ""
 
 
 def test_nobody_knows_what_a_model_learned_from_whose_beginning_has_no_list(
@@ -94,12 +96,12 @@ def test_nobody_knows_what_a_model_learned_from_whose_beginning_has_no_list(
         shutil.copy(path, tmp_path / path.name.replace("m.", "first.", 1))
     data, network = Folder(root=words[-1], split="test"), MvitSmall(weights=first)
     method = make_method("dp_sgd", epsilon=math.inf, unit="video", batch=2, epochs=1.0)
-    learned_path(first).write_text("{}")  # nor where it cannot be read
+    training_list_path(first).write_text("{}")  # nor where it cannot be read
     train_file(data, model, method, network)
-    assert not learned_path(model).exists()
+    assert not training_list_path(model).exists()
     assert command("evaluate", model, *words, "--split", "train").code == 4
     model.unlink()
-    shutil.copy(learned_path(target), learned_path(first))
+    shutil.copy(training_list_path(target), training_list_path(first))
     train_file(data, model, method, network)
     assert "from 4" in command("evaluate", model, *words, "--split", "all").err
 
@@ -123,7 +125,7 @@ def films(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, tuple[object,
 
 def test_a_test_split_is_not_private_and_the_training_split_is(films: Any, command: Any) -> None:
     target, words = films
-    assert said_of(target)["learned"] == LEARNED
+    assert read_model_fields(target)["learned"] == LEARNED
     done = command("evaluate", target, *words, "--json").json
     assert (done["private"], done["held_out"], done["split"]) == (False, "contents", "test")
     everything = command("evaluate", target, *words, "--split", "all")
@@ -145,7 +147,7 @@ def test_the_very_training_films_are_known_in_another_list(
     refused = command(*asked)
     assert refused.code == 4 and "learned from 2" in refused.err and "Top-1" not in refused.out
     assert command(*asked, "--private").out.startswith("PRIVATE")
-    held = learned_path(target)
+    held = training_list_path(target)
     assert held.stat().st_mode & 0o777 == 0o600 and b"walk" not in held.read_bytes()
     pieces = table.with_name("pieces.csv")
     pieces.write_text("\n".join(["path,activity,start,end", *(f"{row},0,0.4" for row in rows)]))
@@ -156,7 +158,7 @@ def test_the_very_training_films_are_known_in_another_list(
     for path in (target, receipt_path(target)):
         shutil.copy(path, tmp_path / path.name)
     assert command("evaluate", moved, *words).code == 4
-    held = learned_path(moved)
+    held = training_list_path(moved)
     held.write_text("{}")
     assert "cannot be read" in command("evaluate", moved, *words).err
 
@@ -182,7 +184,7 @@ def test_recordings_that_a_ledger_protects_are_refused(
     ledger.open_account("ward", Unit(name=UnitName.VIDEO), epsilon=8.0, delta=1e-5)
     asked = ("evaluate", target, *words, "--ledger", tmp_path / "b.db")
     assert "PRIVATE" not in command(*asked).out
-    ledger.add("ward", Content.of(Folder(root=words[-1], split="test")[0]))
+    ledger.add_content("ward", Content.from_value(Folder(root=words[-1], split="test")[0]))
     refused = command(*asked)
     assert refused.code == 4 and "got 1 that are in an account" in refused.err
     assert command(*asked, "--private", "--json").json["private"] is True
@@ -199,7 +201,7 @@ def test_worn_sensors_are_private_unless_people_are_named(tmp_path: Path, comman
     assert command("evaluate", target, *words).code == 4
     others = command("evaluate", target, *words, "--subjects", "2", "--json")
     assert others.json["held_out"] == "contents" and others.json["private"] is False
-    learned_path(target).unlink()
+    training_list_path(target).unlink()
     named = command("evaluate", target, *words, "--subjects", "2")
     assert named.code == 0 and "is your word" in named.out and "PRIVATE" not in named.out
     assert command("evaluate", target, *words, "--private").out.startswith("PRIVATE")

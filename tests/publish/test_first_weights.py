@@ -12,15 +12,15 @@ from typing import Any, ClassVar
 import pytest
 
 from few_films import Few, trains
-from masquerade.collection import About
+from masquerade.collection import DataSource
 from masquerade.datasets.stage import Stage
 from masquerade.errors import BadInput
 from masquerade.events import ComposedDpEvent, event_from_json
-from masquerade.guarantee import Kind, Unit, UnitName
+from masquerade.guarantee import GuaranteeKind, Unit, UnitName
 from masquerade.io import signatures
 from masquerade.ledger import Content, Ledger
 from masquerade.ledger.filter import FilterName
-from masquerade.networks.network import MvitSmall, shipped
+from masquerade.networks.network import MvitSmall, find_packaged_weights
 from masquerade.publish.models import make_method, train_file
 from masquerade.publish.receipts import check_receipt, sign_receipt
 from masquerade.receipt import receipt_path
@@ -55,7 +55,7 @@ def ledger(tmp_path: Path) -> Ledger:
     found = Ledger(tmp_path / "b.db")
     unit = Unit(name=UnitName.VIDEO)
     found.open_account("ward", unit, epsilon=30.0, delta=1e-5, rule=FilterName.RENYI)
-    found.add_all("ward", [(Content.of(video), None) for video in Few()])
+    found.add_contents("ward", [(Content.from_value(video), None) for video in Few()])
     return found
 
 
@@ -66,7 +66,7 @@ def test_what_learned_without_a_guarantee_is_no_beginning_under_a_ledger(
         goes_on(tmp_path / "m.safetensors", models["open"], ledger=ledger, accepts=True)
     with pytest.raises(ValueError, match="or --accept-unprotected-weights"):
         goes_on(tmp_path / "m.safetensors", models["open"])
-    assert not list(tmp_path.glob("m.*")) and len(ledger.entries()) == 9
+    assert not list(tmp_path.glob("m.*")) and len(ledger.read_entries()) == 9
 
 
 def test_what_learned_without_a_guarantee_promises_nothing_when_it_goes_on(
@@ -74,7 +74,7 @@ def test_what_learned_without_a_guarantee_promises_nothing_when_it_goes_on(
 ) -> None:
     path = tmp_path / "m.safetensors"
     guarantee = goes_on(path, models["open"], accepts=True).guarantee
-    assert guarantee.kind is Kind.NONE and guarantee.epsilon is None
+    assert guarantee.kind is GuaranteeKind.NONE and guarantee.epsilon is None
     assert check_receipt(path).guarantee == guarantee
     said = " ".join(explain(guarantee))
     assert "learned without a guarantee" in said and "epsilon" not in said
@@ -96,7 +96,7 @@ def charged(ledger: Ledger) -> Any:
     """What the last run cost each film."""
     (event,) = {
         json.dumps(charge["event"], sort_keys=True)
-        for charge in ledger.entries()[-2].payload["charges"]
+        for charge in ledger.read_entries()[-2].payload["charges"]
     }
     return event_from_json(json.loads(event))
 
@@ -153,7 +153,9 @@ def test_public_parts_that_no_account_was_asked_for_are_no_beginning(
     with pytest.raises(ValueError, match="no account was asked whether that is public"):
         goes_on(tmp_path / "m.safetensors", shown, relation="replace_one", ledger=ledger)
     alone = goes_on(tmp_path / "m.safetensors", shown, relation="replace_one").guarantee
-    assert alone.kind is Kind.FORMAL_RELAXED and any("psi" in each for each in alone.assumed_public)
+    assert alone.kind is GuaranteeKind.FORMAL_RELAXED and any(
+        "psi" in each for each in alone.assumed_public
+    )
 
 
 def test_weights_that_change_while_a_run_begins_are_refused(
@@ -161,7 +163,7 @@ def test_weights_that_change_while_a_run_begins_are_refused(
 ) -> None:
     swapped, other = tmp_path / "w.safetensors", models["open"].read_bytes()
     beside = receipt_path(models["private"])
-    for path in (models["private"], beside, signatures.beside(beside)):
+    for path in (models["private"], beside, signatures.signature_path(beside)):
         shutil.copy(path, tmp_path / path.name.replace("private", "w"))
 
     @dataclass(frozen=True, kw_only=True)
@@ -185,7 +187,7 @@ def test_two_guarantees_of_different_units_are_not_added_up(
 
 def test_a_file_of_weights_is_named_and_taken_as_public(tmp_path: Path) -> None:
     given = tmp_path / "public.safetensors"
-    shutil.copy(shipped("mvit_small"), given)
+    shutil.copy(find_packaged_weights("mvit_small"), given)
     digest = hashlib.sha256(given.read_bytes()).hexdigest()
     receipt = goes_on(tmp_path / "m.safetensors", given)
     assert receipt.fields["first_weights"] == {"sha256": digest, "origin": "given"}
@@ -200,13 +202,13 @@ def test_a_file_of_weights_is_named_and_taken_as_public(tmp_path: Path) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class NobodysFilms(Few):
-    ABOUT: ClassVar[About] = replace(Few.ABOUT, is_made_up=True)
+    ABOUT: ClassVar[DataSource] = replace(Few.ABOUT, is_made_up=True)
 
 
 def test_what_learned_from_people_who_never_lived_is_a_beginning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    said = "masquerade.publish.collections.public_part_of"
+    said = "masquerade.publish.collections.describe_public_part"
     monkeypatch.setattr(said, lambda data: {"data": "stage"} if data.ABOUT.is_made_up else {})
     assert Stage.ABOUT.is_made_up
     trains(tmp_path / "stage.safetensors", NobodysFilms())

@@ -9,7 +9,7 @@ import pytest
 
 import masquerade as mq
 from masquerade.io import atomic
-from masquerade.publish.folder import Work
+from masquerade.publish.folder import FolderSettings
 
 NOISE = mq.make_mechanism("gaussian_noise", epsilon=1, delta=1e-5, unit="value", low=0.0, high=1.0)
 
@@ -20,15 +20,15 @@ def sweeps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: int) -> int:
     source.mkdir()
     for number in range(files):
         np.save(source / f"{number}.npy", np.zeros(4))
-    looked, sweep = [], atomic.sweep
+    looked, sweep = [], atomic.remove_dead_files
 
     def counting(folder: Path) -> int:
         looked.append(folder)
         return sweep(folder)
 
-    monkeypatch.setattr(atomic, "sweep", counting)
-    done = mq.release_folder(source, tmp_path / f"out{files}", NOISE, work=Work(jobs=1))
-    monkeypatch.setattr(atomic, "sweep", sweep)
+    monkeypatch.setattr(atomic, "remove_dead_files", counting)
+    done = mq.release_folder(source, tmp_path / f"out{files}", NOISE, work=FolderSettings(jobs=1))
+    monkeypatch.setattr(atomic, "remove_dead_files", sweep)
     assert [outcome.error for outcome in done] == [None] * files
     return len(looked)
 
@@ -46,8 +46,8 @@ def test_a_folder_gives_the_receipts_that_stand_beside_its_outputs(tmp_path: Pat
             tmp_path / "in",
             tmp_path / "out",
             NOISE,
-            options=mq.Options(if_standing="resume"),
-            work=Work(jobs=jobs),
+            options=mq.FileSettings(if_standing="resume"),
+            work=FolderSettings(jobs=jobs),
         )
         for outcome in done:
             assert outcome.target is not None

@@ -20,10 +20,10 @@ from masquerade.guarantee import Unit, UnitName
 from masquerade.io import downloads
 from masquerade.ledger import Content, Ledger
 from masquerade.networks.network import MvitSmall
-from masquerade.publish.collections import public_part_of
+from masquerade.publish.collections import describe_public_part
 from masquerade.publish.masks import PartlyShown, with_masks
 from masquerade.publish.models import make_method, train_file
-from masquerade.training.views import FILL, fingerprint
+from masquerade.training.views import FILL_LEVEL, hash_masks
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)
@@ -58,7 +58,7 @@ def networks() -> None:
     pytest.importorskip("cv2")
     for name in ("selfie_segmentation", "pose_detection"):
         try:
-            downloads.fetch(name)
+            downloads.fetch_asset(name)
         except (OSError, BadInput) as error:
             pytest.skip(f"{name} cannot be had: {error}")
 
@@ -90,7 +90,7 @@ def test_from_files_to_a_model_that_is_tested(
     assert str(tmp_path) not in json.dumps(said), "no path"
     if form != "videos":
         shown = [real_films.person(number) for number in range(4)]
-        assert said["fields"]["mask_sha256"] == fingerprint(shown)
+        assert said["fields"]["mask_sha256"] == hash_masks(shown)
     tested = command("evaluate", model, *source, "--json")
     assert tested.code == 0 and tested.json["recordings"] == 2, tested.err
     part = command("evaluate", model, *source, "--masks", masks, "--shown", "people", "--json")
@@ -110,7 +110,7 @@ def test_a_segmenter_makes_masks_and_the_receipt_says_what_it_may_miss(
     assert "segmenter computed from the private recordings" in said and "threshold 0.6" in said
     assert "a pixel of a person that it missed is treated as public" in said
     for name in ("selfie_segmentation", "pose_detection"):
-        assert downloads.find(name).sha256 in said
+        assert downloads.find_asset(name).sha256 in said
     assert command("receipt", "check", model).code == 0
     assert command("evaluate", model, *source).code == 0
 
@@ -129,7 +129,7 @@ def test_masks_are_made_once_and_serve_the_side_they_were_made_for(
     fresh = with_masks(data, "segmenter", private="person")
     assert np.array_equal(masked[0].person_mask, fresh[0].person_mask)
     assert "a pixel of a person that it missed" in masked.mask_source
-    assert downloads.find("pose_detection").sha256 in masked.mask_source
+    assert downloads.find_asset("pose_detection").sha256 in masked.mask_source
     with pytest.raises(BadInput, match=r"made for background private, got .* for person private"):
         with_masks(data, folder, private="background")[0]
 
@@ -251,13 +251,15 @@ def test_two_recordings_with_one_mask_are_refused(tmp_path: Path) -> None:
 def test_masks_are_no_part_of_the_data_set(roots: dict[str, Path], arrays: Path) -> None:
     plain = UCF101(root=roots["ucf101"])
     masked = with_masks(plain, arrays, private="background")
-    test = masked.unless_chosen("test")
+    test = masked.select_default_part("test")
     assert test.part_name == "test" and len(test) == 2 and test.activities == plain.activities
-    assert public_part_of(test) == public_part_of(plain.part("test"))
+    assert describe_public_part(test) == describe_public_part(plain.select_part("test"))
     assert "masks from files" in test.ABOUT.title and masked.mask_source
     video, seen = test[0], PartlyShown(unmasked=test, private="background")[0]
-    assert video.person_mask is not None and (seen.frames[~video.person_mask] == FILL).all()
-    assert public_part_of(PartlyShown(unmasked=test, private="person")) == public_part_of(test)
+    assert video.person_mask is not None and (seen.frames[~video.person_mask] == FILL_LEVEL).all()
+    assert describe_public_part(
+        PartlyShown(unmasked=test, private="person")
+    ) == describe_public_part(test)
 
 
 def test_who_is_in_an_account_is_known_also_where_only_a_part_is_shown(
@@ -268,7 +270,7 @@ def test_who_is_in_an_account_is_known_also_where_only_a_part_is_shown(
     words = ("evaluate", model, "--data", "ucf101", "--root", roots["ucf101"], "--masks", arrays)
     words += ("--shown", "people", "--ledger", tmp_path / "b.db")
     assert command(*words).code == 0
-    ledger.add("ward", Content.of(UCF101(root=roots["ucf101"], split="test")[0]))
+    ledger.add_content("ward", Content.from_value(UCF101(root=roots["ucf101"], split="test")[0]))
     done = command(*words)
     assert done.code == 4 and "got 1 that are in an account" in done.err
 

@@ -23,11 +23,11 @@ from masquerade.ledger import Content, Ledger
 from masquerade.mechanism import VideoMechanism
 from masquerade.networks.network import MvitSmall
 from masquerade.noise import Noise
-from masquerade.publish.folder import Work, release_folder
-from masquerade.publish.models import SHEET, make_method, train_file
-from masquerade.publish.recording import Options, release_file
-from masquerade.publish.spine import placed
-from masquerade.receipt import along_path
+from masquerade.publish.folder import FolderSettings, release_folder
+from masquerade.publish.models import SHEET_SUFFIX, make_method, train_file
+from masquerade.publish.recording import FileSettings, release_file
+from masquerade.publish.spine import hold_place
+from masquerade.receipt import sidecar_path
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)
@@ -102,7 +102,7 @@ class Others(Few):
 
 
 def enrolled(ledger: Ledger) -> Ledger:
-    ledger.add_all("ward", [(Content.of(video), None) for video in Few()])
+    ledger.add_contents("ward", [(Content.from_value(video), None) for video in Few()])
     return ledger
 
 
@@ -130,23 +130,23 @@ def test_a_second_and_finer_psi_leaves_no_public_picture(
 ) -> None:
     ledger = enrolled(book(tmp_path, public="features"))
     done = trained("public_features", out / "first.safetensors", ledger)
-    assert along_path(done.value, SHEET).is_file() and SHEET in done.receipt.along
+    assert sidecar_path(done.value, SHEET_SUFFIX).is_file() and SHEET_SUFFIX in done.receipt.along
     finer = {"block": 1, "bits": 7}
     refused(out, lambda: trained(name, out / "m.safetensors", ledger, **finer), ValueError)
 
 
-@pytest.mark.parametrize("name", catalog.names("mechanisms"))
+@pytest.mark.parametrize("name", catalog.list_entries("mechanisms"))
 def test_a_release_that_nobody_pays_for_writes_nothing(
     name: str, tmp_path: Path, out: Path
 ) -> None:
     film = maker.make(tmp_path / "a.mkv", maker.moving(8, 48, 64), maker.KINDS["ffv1.mkv"])
     np.save(tmp_path / "a.npy", np.zeros((20, 3)))
-    mechanism, ledger = catalog.example("mechanisms", name), book(tmp_path)
+    mechanism, ledger = catalog.make_example("mechanisms", name), book(tmp_path)
     is_film = isinstance(mechanism, VideoMechanism)
     source, suffix = (film, ".mkv") if is_film else (tmp_path / "a.npy", ".npy")
 
     def work() -> None:
-        options = Options(is_watched=False, accept_grey=True)
+        options = FileSettings(is_watched=False, accept_grey=True)
         release_file(source, out / f"b{suffix}", mechanism, ledger=ledger, options=options)
 
     refused(out, work, (ValueError, BudgetExceeded))
@@ -157,10 +157,10 @@ def test_a_folder_that_nobody_pays_for_stays_empty(tmp_path: Path, out: Path) ->
     films.mkdir()
     for number in range(3):
         np.save(films / f"{number}.npy", np.full((20, 3), number))
-    ledger, mechanism = book(tmp_path), catalog.example("mechanisms", "gaussian_noise")
+    ledger, mechanism = book(tmp_path), catalog.make_example("mechanisms", "gaussian_noise")
 
     def work() -> None:
-        done = release_folder(films, out, mechanism, ledger=ledger, work=Work(jobs=1))
+        done = release_folder(films, out, mechanism, ledger=ledger, work=FolderSettings(jobs=1))
         assert all(each.error is not None for each in done)
         raise BadInput(done[0].error or "")
 
@@ -173,7 +173,7 @@ def test_votes_that_nobody_pays_for_leave_no_student(tmp_path: Path, out: Path) 
 
 
 def test_whoever_writes_beside_an_output_before_it_is_paid_for_is_stopped(out: Path) -> None:
-    with placed(out / "b.npy", noise=Noise()):
+    with hold_place(out / "b.npy", noise=Noise()):
         with pytest.raises(RuntimeError, match=r"paid for before it is written, got leak\.png"):
             atomic.write_whole(out / "leak.png", b"private")
         atomic.write_whole(out / "slip", b"", is_private=True)

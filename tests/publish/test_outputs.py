@@ -21,7 +21,7 @@ from masquerade.ledger import Ledger
 from masquerade.mechanism import Heuristic, Shape
 from masquerade.noise import Noise
 from masquerade.publish import sources
-from masquerade.publish.folder import Work
+from masquerade.publish.folder import FolderSettings
 
 WORDS = "--mechanism gaussian_noise --epsilon 2 --delta 1e-5 --unit frame --low 0 --high 10".split()
 NAMES = ("anna.npy", "ben.npy", "ward 3/mueller.npy")
@@ -202,7 +202,7 @@ def test_a_link_to_nowhere_is_refused_before_anything_is_spent(house: Path, comm
     words = [*WORDS, "--ledger", ledger]
     done = command("release", house / "in" / "anna.npy", house / "out.npy", *words)
     assert done.code == 2 and "link to nowhere" in done.err
-    assert [entry.kind for entry in Ledger(ledger).entries()] == ["open", "add"]
+    assert [entry.kind for entry in Ledger(ledger).read_entries()] == ["open", "add"]
 
 
 def test_a_folder_that_cannot_be_read_is_a_failure(
@@ -245,7 +245,7 @@ class Hungry(Heuristic):
 def test_a_killed_worker_takes_no_other_file_along(house: Path) -> None:
     for name in (*NAMES, "big.npy"):
         np.save(house / "in" / name, np.full((1, 4, 6, 3), name != "big.npy", np.uint8))
-    work = Work(jobs=2, keep_names=True)
+    work = FolderSettings(jobs=2, keep_names=True)
     done = mq.release_folder(house / "in", house / "out", Hungry(), work=work)
     said = {outcome.source.name: outcome for outcome in done}
     assert {name for name, outcome in said.items() if outcome.error} == {"big.npy"}
@@ -266,7 +266,7 @@ def test_a_dry_run_adds_up_what_the_files_of_one_person_cost(tmp_path: Path, com
     words = ["release", tmp_path / "in", tmp_path / "out", *subject.split(), *ONE]
     words += ["--ledger", ledger, "--yes"]
     quoted = command(*words, "--dry-run", "--json")
-    entries = Ledger(ledger).entries()
+    entries = Ledger(ledger).read_entries()
     assert [entry.kind for entry in entries] == ["open", *["add"] * 4], "nothing was spent"
     done = command(*words, "--json")
     assert quoted.code == done.code == 3
@@ -317,7 +317,7 @@ def test_a_file_that_fails_in_a_dry_run_is_listed_once(
     def gone(*_: object) -> Any:
         raise OSError("It is gone.")
 
-    monkeypatch.setattr(sources.Numbers, "content", property(gone))
+    monkeypatch.setattr(sources.ArrayRecording, "content", property(gone))
     done = release(command, house, "--ledger", ledger, "--dry-run", "--json")
     assert done.code == 4 and done.json["failed"] == len(done.json["files"]) == 3
 

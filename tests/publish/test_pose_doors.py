@@ -25,10 +25,10 @@ from masquerade.datasets.stage import Stage
 from masquerade.datasets.watch import Watch
 from masquerade.errors import BadInput
 from masquerade.io.video import write as writer
-from masquerade.publish.collections import photos_of
-from masquerade.publish.evaluation import PoseAccuracy, _coco, said_of_pose
+from masquerade.publish.collections import select_photos
+from masquerade.publish.evaluation import PoseAccuracy, _compute_coco_tables, describe_pose_accuracy
 from masquerade.recordings import Photo
-from masquerade.report.sheet import with_skeletons
+from masquerade.report.sheet import draw_skeletons
 from masquerade.training.rows import FoundJoints
 
 torch = pytest.importorskip("torch")
@@ -98,7 +98,7 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
     grey = np.repeat(frame[..., :1], 3, axis=2)
     for name, image in (("grey.png", grey), ("turned.jpg", frame), ("one.png", frame[:1, :1])):
         with (folder / name).open("wb+") as stream:
-            writer.write(stream, [image], suffix=Path(name).suffix, rate=Fraction(1))
+            writer.write_video(stream, [image], suffix=Path(name).suffix, rate=Fraction(1))
     maker.with_exif(folder / "turned.jpg", orientation=6)
     (folder / "printed.jpg").write_bytes(zlib.decompress(base64.b85decode(CMYK)))
     (folder / "notes.txt").write_text("no photo")
@@ -164,11 +164,11 @@ def test_the_table_of_coco_comes_by_scenario() -> None:
         for number, kind in enumerate(("dance", "mural", "mural"))
     ]
     wrong = np.stack([body, body, body + 150])
-    table = _coco(FoundJoints(joints=wrong, scores=np.ones((3, 17))), photos)
+    table = _compute_coco_tables(FoundJoints(joints=wrong, scores=np.ones((3, 17))), photos)
     assert list(table) == ["all", "dance", "mural"]
     assert table["dance"]["AP"] == pytest.approx(1.0) and table["mural"]["AP"] < 0.6
-    assert not _coco(FoundJoints(joints=wrong[:0], scores=np.ones((0, 17))), [])
-    said = said_of_pose(PoseAccuracy(near=None, exact=None, coco=table))
+    assert not _compute_coco_tables(FoundJoints(joints=wrong[:0], scores=np.ones((0, 17))), [])
+    said = describe_pose_accuracy(PoseAccuracy(near=None, exact=None, coco=table))
     assert len(said) == 3 and said[1].startswith("COCO, dance: AP 100.0")
 
 
@@ -177,15 +177,17 @@ def test_skeletons_are_drawn_on_a_copy_and_only_inside() -> None:
     body = np.full((16, 2), np.nan)
     body[joints.MPII.index("left_knee")] = 10.0, 10.0
     body[joints.MPII.index("left_ankle")] = 10.0, 90.0
-    drawn = with_skeletons(picture, [body], joints.MPII)
+    drawn = draw_skeletons(picture, [body], joints.MPII)
     assert not picture.any() and drawn[20, 10].any() and not drawn[20, 20].any()
-    assert not with_skeletons(picture, [body + 1e6], joints.MPII).any()
+    assert not draw_skeletons(picture, [body + 1e6], joints.MPII).any()
 
 
 def test_parts_of_photos_are_found_under_the_names_that_publishers_use() -> None:
     stage = Stage(photos=36, subjects=6)
-    assert photos_of(stage, "train").part_name == "train"
-    assert photos_of(stage, "test").part_name == "test"
-    assert photos_of(stage.part("public"), "train").part_name == "public", "the flag stands"
+    assert select_photos(stage, "train").part_name == "train"
+    assert select_photos(stage, "test").part_name == "test"
+    assert select_photos(stage.select_part("public"), "train").part_name == "public", (
+        "the flag stands"
+    )
     with pytest.raises(BadInput, match="Expected a data set of photos"):
-        photos_of(Watch(), "train")
+        select_photos(Watch(), "train")

@@ -30,7 +30,7 @@ def test_a_stand_in_is_drawn_and_no_frame_of_the_private_film_is_read(
     def never(*_: object) -> None:
         raise AssertionError("frames were read")
 
-    monkeypatch.setattr(read, "segment", never)
+    monkeypatch.setattr(read, "read_segment", never)
     done = command("preview", film, *QUICK)
     sheet = film.with_name("ward-preview.PRIVATE.svg")
     text = sheet.read_text()
@@ -65,7 +65,7 @@ def test_the_noise_is_of_a_rehearsal(film: Path, command: Any) -> None:
 
 def test_a_stand_in_has_any_size() -> None:
     for frames, high, wide in ((2, 9, 33), (1, 40, 64)):
-        made = preview.stand_in(frames, high, wide).frames
+        made = preview.make_stand_in(frames, high, wide).frames
         assert made.shape == (frames, high, wide, 3) and np.ptp(made) > 20
 
 

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import real_films
-from masquerade import Options, make_mechanism, release_file
+from masquerade import FileSettings, make_mechanism, release_file
 from masquerade.io import signatures
-from masquerade.io.signatures import beside
+from masquerade.io.signatures import signature_path
 from masquerade.io.video import write
 from masquerade.mechanism import Mechanism
 from masquerade.publish.receipts import read_checked
@@ -39,7 +39,7 @@ def released(tmp_path: Path) -> Path:
 def test_an_unsigned_receipt_is_what_anyone_could_have_written(
     released: Path, command: Any
 ) -> None:
-    beside(receipt_path(released)).unlink()
+    signature_path(receipt_path(released)).unlink()
     done = command("receipt", "check", released)
     first, second, *_ = done.out.splitlines()
     assert done.code == 0 and "Protects" in second and second.startswith("The receipt states (")
@@ -70,7 +70,7 @@ def test_a_key_that_the_reader_did_not_name_vouches_for_nothing(
 def test_a_signature_that_holds_no_key_says_nothing_but_a_fingerprint(
     changes: dict[str, Any], released: Path, command: Any
 ) -> None:
-    place = beside(receipt_path(released))
+    place = signature_path(receipt_path(released))
     said = json.loads(place.read_text())
     del said["public_key"]
     place.write_text(json.dumps(said | changes))
@@ -83,7 +83,7 @@ def test_a_signature_that_holds_no_key_says_nothing_but_a_fingerprint(
 
 
 def test_a_signature_that_says_something_twice_is_refused(released: Path, command: Any) -> None:
-    place = beside(receipt_path(released))
+    place = signature_path(receipt_path(released))
     place.write_text(place.read_text().replace('"format": 1', '"format": 1, "format": 1'))
     done = command("receipt", "check", released)
     assert done.code == 4 and "cannot be read" in done.err
@@ -108,16 +108,16 @@ def test_what_is_verified_is_what_is_read(
     released: Path, monkeypatch: pytest.MonkeyPatch, signing_folder: Path
 ) -> None:
     """Whoever changes the receipt between the two would have a signature on another one."""
-    plain, place = signatures.check, receipt_path(released)
+    plain, place = signatures.check_signature, receipt_path(released)
 
     def late(path: Path, data: bytes, **others: Any) -> Any:
         found = plain(path, data, **others)
         place.write_text(place.read_text().replace('"date": "20', '"date": "19'))
         return found
 
-    monkeypatch.setattr(signatures, "check", late)
+    monkeypatch.setattr(signatures, "check_signature", late)
     found = read_checked(released, signers=[signing_folder / "signing-key.pub.pem"])
-    assert found.signed_by is not None and found.receipt.date.startswith("20")
+    assert found.signer_sha256 is not None and found.receipt.date.startswith("20")
 
 
 def forged(raw: Path, output: Path) -> Path:
@@ -136,7 +136,9 @@ def film(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("private") / "walk.mp4"
     with path.open("wb") as stream:
         frames = real_films.walker()[:4, 300:780:3, 700:1340:3]
-        write.write(stream, list(np.ascontiguousarray(frames)), suffix=".mp4", rate=Fraction(24))
+        write.write_video(
+            stream, list(np.ascontiguousarray(frames)), suffix=".mp4", rate=Fraction(24)
+        )
     return path
 
 
@@ -145,7 +147,7 @@ def test_a_film_that_is_no_output_is_flagged_and_an_output_is_not(
     mechanism: Mechanism, film: Path, tmp_path: Path, command: Any
 ) -> None:
     output = release_file(
-        film, tmp_path / "out.mp4", mechanism, options=Options(accept_grey=True)
+        film, tmp_path / "out.mp4", mechanism, options=FileSettings(accept_grey=True)
     ).value
     done = command("receipt", "check", output, "--json")
     assert done.code == 0 and done.json["looks_like"] is True

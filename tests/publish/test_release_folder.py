@@ -30,15 +30,15 @@ from masquerade.ledger import Ledger
 from masquerade.mechanism import Heuristic, Shape
 from masquerade.noise import Noise
 from masquerade.publish import folder, spine
-from masquerade.publish.folder import Job, Work
-from masquerade.publish.spine import IfStanding
+from masquerade.publish.folder import FileJob, FolderSettings
+from masquerade.publish.spine import IfExists
 from video_files import KINDS, Kind
 
 PROGRAM = Path(sys.executable).with_name("masquerade")
 PIXELS = "--epsilon 8 --delta 1e-4 --unit pixels --pixels 4".split()
 POOLED = ["--mechanism=pooled_gaussian", *PIXELS]
 SLOW = ["--mechanism=gaussian_noise", *PIXELS, "--yes"]
-ONE, TWO, GREY = ["--jobs", "1"], ["--jobs", "2"], mq.Options(accept_grey=True)
+ONE, TWO, GREY = ["--jobs", "1"], ["--jobs", "2"], mq.FileSettings(accept_grey=True)
 GAUSSIAN = ("pooled_gaussian", "cosine_gaussian", "video_dprp")
 POOL = mq.make_mechanism("pooled_gaussian", epsilon=8, delta=1e-4, unit="pixels", pixels=4)
 PNG = Kind(suffix=".png", codec="png", pixel_format="rgb24")
@@ -53,7 +53,7 @@ def make_long(path: Path, frames: int) -> Path:
     path.parent.mkdir(exist_ok=True)
     looped = islice(cycle(maker.moving(10, 96, 128)), frames)
     with path.open("wb") as stream:
-        write.write(stream, looped, suffix=path.suffix, rate=maker.RATE)
+        write.write_video(stream, looped, suffix=path.suffix, rate=maker.RATE)
     return path
 
 
@@ -219,7 +219,7 @@ def test_two_jobs_are_two_at_work(backend: str, tmp_path: Path) -> None:
         maker.make(tmp_path / "in" / f"{name}.png", maker.moving(1, 24, 32), PNG)
     meeting, work = (
         Meeting(place=str(tmp_path / "place")),
-        Work(jobs=2, backend=backend, keep_names=True),
+        FolderSettings(jobs=2, backend=backend, keep_names=True),
     )
     done = mq.release_folder(tmp_path / "in", tmp_path / "out", meeting, work=work)
     assert [outcome.error for outcome in done] == [None, None]
@@ -247,12 +247,14 @@ def test_a_rehearsal_does_not_depend_on_how_many_are_at_work(house: Path, comman
 def test_relative_names_are_relative_to_where_we_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    again = mq.Options(if_standing=IfStanding.OVERWRITE)
+    again = mq.FileSettings(if_standing=IfExists.OVERWRITE)
     for place in ("here", "there"):
         for seed, name in enumerate(("a.mp4", "b.mp4")):
             make(tmp_path / place / "in" / name, seed=seed)
         monkeypatch.chdir(tmp_path / place)
-        mq.release_folder("in", "out", POOL, options=again, work=Work(jobs=2, keep_names=True))
+        mq.release_folder(
+            "in", "out", POOL, options=again, work=FolderSettings(jobs=2, keep_names=True)
+        )
         assert tree(tmp_path / place / "out") == with_receipts("a.mp4", "b.mp4")
 
 
@@ -263,14 +265,14 @@ def test_a_ledger_charges_every_file_once(jobs: list[str], house: Path, command:
     done = release(command, house, *jobs, "--ledger", ledger)
     assert done.code == 4 and "Wrote 2 files" in done.out
     assert f"FAILED {house / 'in' / 'b.mp4'}: Expected a file that is in an account" in done.out
-    entries = Ledger(ledger).entries()[3:]
+    entries = Ledger(ledger).read_entries()[3:]
     assert sorted(entry.kind for entry in entries) == ["reserve", "reserve", "settle", "settle"]
     members = [entry.payload["member"] for entry in entries if entry.kind == "reserve"]
     assert len(set(members)) == 2
     assert command("ledger", "add", "ward", house / "in" / "b.mp4", "--ledger", ledger).code == 0
     again = release(command, house, *jobs, "--ledger", ledger)
     assert again.code == 0 and "2 stood there already" in again.out
-    assert [entry.kind for entry in Ledger(ledger).entries()[8:]] == ["reserve", "settle"]
+    assert [entry.kind for entry in Ledger(ledger).read_entries()[8:]] == ["reserve", "settle"]
     verify = ["ledger", "verify", "--receipts", house / "out", "--ledger", ledger]
     assert command(*verify, "--json").json["charged"] == 3
 
@@ -304,7 +306,7 @@ def test_a_stop_in_the_middle_publishes_nothing_and_the_spend_stays(
     process = started(out, "release", source, out / "a.mp4", *SLOW, "--ledger", ledger)
     process.send_signal(number)
     said, complaint = process.communicate(timeout=60)
-    assert [entry.kind for entry in Ledger(ledger).entries()] == ["open", "add", "reserve"]
+    assert [entry.kind for entry in Ledger(ledger).read_entries()] == ["open", "add", "reserve"]
     assert said == "" and not list(out.glob("a.mp4*"))
     if number is signal.SIGINT:
         told = "Interrupted; nothing was published. What was reserved for it is spent."
@@ -377,7 +379,7 @@ def test_a_file_whose_worker_is_killed_is_tried_again_and_charged_once(
     assert process.returncode == 0 and "Wrote 3 files" in said, complaint
     (line,) = (line for line in complaint.splitlines() if line.startswith("Worker"))
     assert line.startswith(f"Worker {lost} was killed") and line.count(str(tmp_path / "in")) == 1
-    entries = [entry for entry in Ledger(ledger).entries() if entry.kind == "reserve"]
+    entries = [entry for entry in Ledger(ledger).read_entries() if entry.kind == "reserve"]
     assert len(entries) == 3 and len({entry.payload["member"] for entry in entries}) == 3
     assert tree(out) == with_receipts("a.avi", "b.avi", "c.avi")
     verify = ["ledger", "verify", "--receipts", out, "--ledger", ledger]
@@ -391,11 +393,11 @@ def test_the_same_request_is_charged_once_wherever_it_was_cut_off(
     source, target = house / "in" / "a.mp4", house / "out" / "a.mp4"
     ledger = open_account(command, house, source)
     target.parent.mkdir()
-    job = Job(source=source, target=target, place=0)
-    once = folder._Release(
-        mechanism=POOL, run="run", ledger=str(ledger), seed=None, options=mq.Options()
+    job = FileJob(source=source, target=target, place=0)
+    once = folder._ReleaseTask(
+        mechanism=POOL, run="run", ledger=str(ledger), seed=None, options=mq.FileSettings()
     )
-    request = folder._Request.of(job, Noise())
+    request = folder._ReleaseRequest.from_job(job, Noise())
 
     def fail(*_: object) -> Any:
         raise OSError("cut off")
@@ -404,11 +406,11 @@ def test_the_same_request_is_charged_once_wherever_it_was_cut_off(
         if stop == "written":
             patch.setattr(spine, "write_receipt", lambda *_, **__: fail())
         elif stop == "settled":
-            patch.setattr(spine.Place, "name", fail)
+            patch.setattr(spine.OutputPlace, "name_files", fail)
         assert (once(request).error is None) == (stop == "named")
     again = once(request)
     assert not again.already_done
-    assert [entry.kind for entry in Ledger(ledger).entries()].count("reserve") == 1
+    assert [entry.kind for entry in Ledger(ledger).read_entries()].count("reserve") == 1
     if stop == "settled":  # which output it was paid for is known, and that one is gone
         assert again.error is not None and "one charge is good for one output" in again.error
         assert again.exit_code == 4 and not target.exists()
@@ -417,7 +419,7 @@ def test_the_same_request_is_charged_once_wherever_it_was_cut_off(
         assert command("receipt", "check", target).code == 0
     other = once(replace(request, job=replace(job, source=house / "in" / "b.mp4")))
     assert other.error is not None
-    assert [entry.kind for entry in Ledger(ledger).entries()].count("reserve") == 1
+    assert [entry.kind for entry in Ledger(ledger).read_entries()].count("reserve") == 1
 
 
 @contextlib.contextmanager
@@ -454,11 +456,11 @@ def test_a_file_that_changes_after_it_was_counted_is_refused(
     name: str, way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: Any
 ) -> None:
     clip = make(tmp_path / "in.mp4")
-    every = list(read.frames(clip))
+    every = list(read.read_frames(clip))
     later = [*every, every[0]] if way == "grown" else every[:-1]
-    monkeypatch.setattr(read, "frames", lambda path, **_: (frame for frame in later))
+    monkeypatch.setattr(read, "read_frames", lambda path, **_: (frame for frame in later))
     with pytest.raises(BadInput, match="changed"):
         mq.release_file(
-            clip, tmp_path / "out.mp4", catalog.example("mechanisms", name), options=GREY
+            clip, tmp_path / "out.mp4", catalog.make_example("mechanisms", name), options=GREY
         )
     assert tree(tmp_path) == {"in.mp4"}

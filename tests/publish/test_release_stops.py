@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from masquerade.errors import BadInput, Stopped
+from masquerade.errors import BadInput, StopRequested
 from masquerade.io import atomic
 from masquerade.ledger import Ledger
 from masquerade.publish import spine
@@ -65,7 +65,7 @@ def test_what_fails_before_the_charge_says_nothing_of_a_spend(house: Path, comma
     np.save(other, np.ones((4, 3)))
     done = command("release", other, house / "out.npy", *WORDS, "--ledger", ledger)
     assert done.code == 4 and SPENT not in done.err
-    assert "reserve" not in [entry.kind for entry in Ledger(ledger).entries()]
+    assert "reserve" not in [entry.kind for entry in Ledger(ledger).read_entries()]
 
 
 BUSY = """
@@ -97,7 +97,7 @@ def test_a_terminal_that_goes_is_a_request_to_end(command: Any) -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
     try:
         assert command("--version").code == 0
-        with pytest.raises(Stopped):
+        with pytest.raises(StopRequested):
             signal.raise_signal(signal.SIGHUP)
         signal.signal(signal.SIGHUP, signal.SIG_IGN)  # nohup
         assert command("--version").code == 0
@@ -108,16 +108,16 @@ def test_a_terminal_that_goes_is_a_request_to_end(command: Any) -> None:
 
 def stop_at(patch: pytest.MonkeyPatch, place: int, *, is_after: bool) -> None:
     """Ctrl-C before or after the naming of file number ``place``."""
-    plain, numbers = atomic.Part.name, count(1)
+    plain, numbers = atomic.UnfinishedFile.move_into_place, count(1)
 
-    def name(part: atomic.Part) -> None:
+    def name(part: atomic.UnfinishedFile) -> None:
         is_here = next(numbers) == place
         if is_after or not is_here:
             plain(part)
         if is_here:
             raise KeyboardInterrupt
 
-    patch.setattr(atomic.Part, "name", name)
+    patch.setattr(atomic.UnfinishedFile, "move_into_place", name)
 
 
 STOPS = [(1, False), (1, True), (2, True), (3, False), (3, True)]  # of receipt, signature, output

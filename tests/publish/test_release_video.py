@@ -41,7 +41,7 @@ MORE = {
     "picture.png": PNG,
     "picture.jpg": Kind(suffix=".jpg", codec="mjpeg", pixel_format="yuvj444p"),
 }
-EXAMPLES = [catalog.example("mechanisms", name) for name in catalog.names("mechanisms")]
+EXAMPLES = [catalog.make_example("mechanisms", name) for name in catalog.list_entries("mechanisms")]
 GAUSSIAN = ("pooled_gaussian", "cosine_gaussian", "video_dprp")
 POOL = mq.make_mechanism("pooled_gaussian", epsilon=8, delta=1e-4, unit="pixels", pixels=4)
 
@@ -66,7 +66,7 @@ def open_account(command: Any, folder: Path, *files: Path, unit: str = "pixels")
 
 
 def kinds(ledger: Path) -> list[str]:
-    return [entry.kind for entry in Ledger(ledger).entries()]
+    return [entry.kind for entry in Ledger(ledger).read_entries()]
 
 
 def names(folder: Path) -> set[str]:
@@ -74,7 +74,7 @@ def names(folder: Path) -> set[str]:
 
 
 def flags(mechanism: Mechanism) -> list[Any]:
-    given = {name: value for name, value in mechanism.fields().items() if value is not None}
+    given = {name: value for name, value in mechanism.encode_fields().items() if value is not None}
     words = [
         word
         for name, value in given.items()
@@ -115,7 +115,7 @@ def test_nothing_else_gets_out(source: str, suffix: str, tmp_path: Path, command
     digests = [
         hashlib.sha256(data).hexdigest() for data in (private.read_bytes(), video.frames.tobytes())
     ]
-    digests.append(Content.of(video).fingerprint.hex())
+    digests.append(Content.from_value(video).fingerprint.hex())
     for word in ("CANARY", "of Ada", str(tmp_path), *maker.SECRETS, maker.SPOKEN, *digests):
         assert word not in receipt and word.encode() not in target.read_bytes()
         assert word not in " ".join(found.metadata.values())
@@ -128,7 +128,7 @@ def test_an_exact_file_holds_what_the_mechanism_gives(
 ) -> None:
     kind, film = (PNG, FILM[:1]) if suffix == ".png" else (KINDS["h264.mkv"], FILM)
     source = maker.make(tmp_path / f"in{kind.suffix}", film, kind)
-    mechanism = catalog.example("mechanisms", name)
+    mechanism = catalog.make_example("mechanisms", name)
     target = tmp_path / f"out{suffix}"
     assert command("release", source, target, *flags(mechanism), "--exact", "--yes").code == 0
     expected = mechanism.apply(mq.read_video(source), same_bits())
@@ -232,7 +232,9 @@ def test_a_heuristic_promises_nothing_and_no_ledger_takes_it(clip: Path, command
     done = command("release", clip, target, "--mechanism", "blur")
     assert done.code == 0 and "No guarantee: this is a heuristic" in done.out
     receipt = mq.check_receipt(target)
-    assert receipt.guarantee.kind is mq.Kind.HEURISTIC and receipt.guarantee.epsilon is None
+    assert (
+        receipt.guarantee.kind is mq.GuaranteeKind.HEURISTIC and receipt.guarantee.epsilon is None
+    )
     ledger = open_account(command, clip.parent, clip)
     words = ["release", clip, clip.with_name("b.mp4"), "--mechanism", "blur", "--ledger", ledger]
     refused = command(*words)
@@ -328,11 +330,11 @@ def test_the_same_frames_in_another_format_are_the_same_member(clip: Path, comma
     ledger = open_account(command, clip.parent, clip)
     copy, video = clip.with_name("copy.mkv"), mq.read_video(clip)
     with copy.open("wb") as stream:
-        write.write(stream, video.frames, suffix=".mkv", rate=RATE, exact=True)
+        write.write_video(stream, video.frames, suffix=".mkv", rate=RATE, exact=True)
     for number, source in enumerate((clip, copy)):
         words = ["release", source, clip.with_name(f"{number}.mp4"), *POOLED]
         assert command(*words, "--ledger", ledger).code == 0
-    spends = [entry for entry in Ledger(ledger).entries() if entry.kind == "reserve"]
+    spends = [entry for entry in Ledger(ledger).read_entries() if entry.kind == "reserve"]
     assert len(spends) == 2 and len({entry.payload["member"] for entry in spends}) == 1
     stranger = maker.make(clip.with_name("other.mp4"), FILM[::-1], KINDS["h264.mp4"])
     refused = command("release", stranger, clip.with_name("b.mp4"), *POOLED, "--ledger", ledger)
@@ -344,7 +346,7 @@ def test_an_account_is_charged_what_its_own_unit_feels(clip: Path, command: Any)
     mechanism = replace(POOL, epsilon=0.02)
     words = ["release", clip, clip.with_name("out.mp4"), *flags(mechanism), "--ledger", ledger]
     assert command(*words, "--yes").code == 0
-    charged = Ledger(ledger).entries()[2].payload["charges"][0]["event"]
+    charged = Ledger(ledger).read_entries()[2].payload["charges"][0]["event"]
     felt = mechanism.event_for(FILM.shape, Unit(name=UnitName.FRAME))
     assert charged == event_to_json(felt) != event_to_json(mechanism.event(FILM.shape))
 
@@ -380,7 +382,7 @@ def test_a_file_that_is_swapped_after_it_was_charged_is_refused(
     clip: Path, command: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ledger = open_account(command, clip.parent, clip)
-    monkeypatch.setattr(read, "frames", lambda path, **_: (frame for frame in FILM))
+    monkeypatch.setattr(read, "read_frames", lambda path, **_: (frame for frame in FILM))
     with pytest.raises(BadInput, match="changed"):
         mq.release_file(clip, clip.with_name("out.mp4"), POOL, ledger=Ledger(ledger))
 
@@ -392,7 +394,7 @@ def test_memory_does_not_grow_with_the_length(name: str, tmp_path: Path) -> None
     plain = ", denoise='plain'" * (name == "cosine_gaussian")
     for count in (300, 3000):
         with (tmp_path / f"{count}.avi").open("wb") as stream:
-            write.write(stream, islice(cycle(film), count), suffix=".avi", rate=RATE)
+            write.write_video(stream, islice(cycle(film), count), suffix=".avi", rate=RATE)
         made = f"mq.make_mechanism('{name}', epsilon=8, delta=1e-4, unit='value'{plain})"
         done = f"mq.release_file('{stream.name}', '{stream.name[:-3]}mp4', {made}, {grey})"
         peak = "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"

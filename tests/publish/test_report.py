@@ -15,17 +15,17 @@ import numpy as np
 import pytest
 
 from masquerade import _json, catalog, make_mechanism
-from masquerade.guarantee import Kind
-from masquerade.io.signatures import beside
+from masquerade.guarantee import GuaranteeKind
+from masquerade.io.signatures import signature_path
 from masquerade.io.video import write
 from masquerade.noise import Noise
-from masquerade.publish.learned import SUFFIX as PRIVATE_LIST
+from masquerade.publish.learned import TRAINING_LIST_SUFFIX as PRIVATE_LIST
 from masquerade.publish.receipts import check_receipt
 from masquerade.receipt import Receipt, receipt_path, write_receipt
 from masquerade.report import media, page, release_sections
 from masquerade.report.page import PagePart, Section
-from masquerade.report.release_sections import plainly
-from masquerade.scores import Attacked, Success
+from masquerade.report.release_sections import answer_plainly
+from masquerade.scores import AttackResult, MeasuredRate
 from masquerade.wording import explain
 
 BEFORE = Path(__file__).parents[1] / "fixtures" / "before"
@@ -35,12 +35,14 @@ FILM = BEFORE / "public" / "film.mp4"
 def answer(path: Path) -> Path:
     """What an attack writes, in small."""
     found = {
-        name: Success(measure="rank-1", value=value, low=value / 2, high=2 * value, count=9, of="x")
+        name: MeasuredRate(
+            measure="rank-1", value=value, low=value / 2, high=2 * value, count=9, of="x"
+        )
         for name, value in (("published", 0.25), ("ceiling", 0.45), ("floor", 0.05))
     }
     each = {name: (figure,) for name, figure in found.items()}
-    one = Attacked(attack="reidentify", attacker="a stranger", **each)
-    said = {**_json.encode(one), "verdict": one.verdict, "is_telling": one.is_telling}
+    one = AttackResult(attack="reidentify", attacker="a stranger", **each)
+    said = {**_json.encode_noun(one), "verdict": one.verdict, "is_telling": one.is_telling}
     path.write_text(json.dumps({"attack": "reidentify", "attackers": [said]}))
     return path
 
@@ -90,7 +92,7 @@ def test_an_original_stands_beside_one_file_alone(command: Any, tmp_path: Path) 
 
 def test_the_page_answers_in_the_order_in_which_a_person_asks() -> None:
     some = [Section(title=part.name, body="", part=part) for part in reversed(PagePart)]
-    text = page.page("t", some)
+    text = page.render_page("t", some)
     places = [text.index(f"<h2>{part.name}</h2>") for part in PagePart]
     assert places == sorted(places)
     assert text.index("<details>") > text.index("<h2>AUDIT"), "receipts and appendix are folded"
@@ -137,29 +139,29 @@ def test_only_what_is_proved_and_signed_by_a_key_that_was_named_is_public(
     assert command("report", film, BEFORE / "public" / "picture.png", *named).code == 0
     assert stamps(target) == [("doubtful", "HEURISTIC"), ("doubtful", "NOT VERIFIED")]
     assert ">picture.png: HEURISTIC: this film" in target.read_text()
-    beside(receipt_path(film)).unlink()
+    signature_path(receipt_path(film)).unlink()
     assert command("report", film, *named).code == 0
     assert "anyone could have written it" in target.read_text()
 
 
 def test_a_page_never_says_that_a_heuristic_shows_nothing_of_the_original() -> None:
-    for name in catalog.names("mechanisms"):
-        mechanism = catalog.example("mechanisms", name)
+    for name in catalog.list_entries("mechanisms"):
+        mechanism = catalog.make_example("mechanisms", name)
         shapes = ((4, 3),) if name == "gaussian_noise" else ((4, 32, 48, 3),)
         for noise in (Noise(), Noise(seed=1)):
             plan = mechanism.plan(shapes)
             made = write_receipt(
                 mechanism, plan, shapes=shapes, noise=noise, output_sha256="0" * 64
             )
-            said = " ".join(release_sections.cautions(made, is_film=True, is_signed=True))
+            said = " ".join(release_sections.list_cautions(made, is_film=True, is_signed=True))
             if made.is_rehearsal:
                 assert said.startswith("REHEARSAL: this film is the original under noise")
-            elif made.guarantee.kind is Kind.HEURISTIC:
+            elif made.guarantee.kind is GuaranteeKind.HEURISTIC:
                 assert said.startswith("HEURISTIC: this film is the original, but for what")
                 assert f"{name} changed to hide {mechanism.hides}." in said
             else:
                 assert said == ""
-                assert release_sections.cautions(made, is_film=True, is_signed=False)
+                assert release_sections.list_cautions(made, is_film=True, is_signed=False)
 
 
 def made_by(mechanism: Any, *, noise: Noise | None = None, **others: Any) -> Receipt:
@@ -170,17 +172,19 @@ def made_by(mechanism: Any, *, noise: Noise | None = None, **others: Any) -> Rec
 
 
 def test_a_sound_that_was_kept_is_not_public() -> None:
-    pooled = catalog.example("mechanisms", "pooled_gaussian")
+    pooled = catalog.make_example("mechanisms", "pooled_gaussian")
     made = made_by(pooled, kept_sound=True)
-    (said,) = release_sections.cautions(made, is_film=True, is_signed=True)
+    (said,) = release_sections.list_cautions(made, is_film=True, is_signed=True)
     assert said.startswith("SOUND: the sound")
 
 
 def test_of_several_cautions_none_is_lost_and_the_most_telling_is_first() -> None:
-    pooled = catalog.example("mechanisms", "pooled_gaussian")
+    pooled = catalog.make_example("mechanisms", "pooled_gaussian")
     for noise, first in ((Noise(), "DOUBTFUL"), (Noise(seed=1), "REHEARSAL")):
         made = made_by(pooled, noise=noise, kept_sound=True)
-        said = release_sections.cautions(made, is_film=True, is_signed=False, doubt="Looks raw.")
+        said = release_sections.list_cautions(
+            made, is_film=True, is_signed=False, doubt="Looks raw."
+        )
         words = [each.partition(":")[0] for each in said]
         assert words[0] == first and {"DOUBTFUL", "SOUND"} < set(words)
         assert ("NOT VERIFIED" in words) != made.is_rehearsal
@@ -197,14 +201,14 @@ def test_of_several_cautions_none_is_lost_and_the_most_telling_is_first() -> Non
 def test_a_proof_that_is_worth_little_is_not_green(epsilon: float, kind: str, said: str) -> None:
     words = {"epsilon": epsilon, "delta": 1e-4, "unit": "pixels", "pixels": 16}
     made = made_by(make_mechanism("cosine_gaussian", **words))
-    cautions = release_sections.cautions(made, is_film=True, is_signed=True)
+    cautions = release_sections.list_cautions(made, is_film=True, is_signed=True)
     section = release_sections.write_release_section("", made, is_film=True, cautions=cautions)
-    assert page.stamps([section])[0] == kind and "".join(cautions).startswith(said)
+    assert page.choose_stamp([section])[0] == kind and "".join(cautions).startswith(said)
 
 
 def test_times_that_were_kept_are_no_part_of_the_proof() -> None:
-    made = made_by(catalog.example("mechanisms", "pooled_gaussian"), kept_times=True)
-    _, (said,) = page.stamps(
+    made = made_by(catalog.make_example("mechanisms", "pooled_gaussian"), kept_times=True)
+    _, (said,) = page.choose_stamp(
         [release_sections.write_release_section("", made, is_film=True, cautions=())]
     )
     assert said.startswith("PUBLIC") and "but for what is listed as taken as public" in said
@@ -216,7 +220,10 @@ def test_a_stamp_names_the_files_that_it_is_of_where_there_are_several() -> None
         Section(title="", body="", cautions=("HEURISTIC: this",), names=names),
         Section(title="", body="", cautions=(), names=("e.mp4",)),
     ]
-    assert page.stamps(some) == ("doubtful", ["a.mp4, b.mp4, c.mp4 and 1 more: HEURISTIC: this"])
+    assert page.choose_stamp(some) == (
+        "doubtful",
+        ["a.mp4, b.mp4, c.mp4 and 1 more: HEURISTIC: this"],
+    )
 
 
 def test_audits_of_others_stand_beside_their_claim(command: Any, tmp_path: Path) -> None:
@@ -289,12 +296,12 @@ def test_numbers_are_drawn_before_and_after(command: Any, tmp_path: Path) -> Non
 def test_a_long_and_large_film_is_shown_in_short(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(media, "SECONDS", 1)
+    monkeypatch.setattr(media, "MAX_SECONDS", 1)
     path = tmp_path / "long.mp4"
     rng = np.random.default_rng(3)
     frames = (rng.integers(0, 256, (48, 1302, 3), dtype=np.uint8) for _ in range(12))
     with path.open("wb") as stream:
-        write.write(stream, frames, suffix=".mp4", rate=Fraction(6))
+        write.write_video(stream, frames, suffix=".mp4", rate=Fraction(6))
     copy = media.shrink_film(path)
     assert "the first 1 of about 2 seconds" in copy.note and "434 by 16" in copy.note
     assert len(copy.data) < path.stat().st_size / 4
@@ -309,7 +316,7 @@ def test_a_folder_is_one_page_with_each_way_of_release_said_once(
     text = target.read_text()
     assert text.count("Download ") == 10, "every receipt"
     assert "files, all released in one way" in text and "Not for publication" in text
-    assert "this is a rehearsal" in text and Kind.NONE.value in text
+    assert "this is a rehearsal" in text and GuaranteeKind.NONE.value in text
 
 
 def test_a_page_replaces_nothing_and_does_not_stand_among_what_is_published(
@@ -341,11 +348,11 @@ def test_a_private_list_among_what_is_published_is_named(command: Any, tmp_path:
 
 def test_plain_words_never_promise_more_than_the_exact_ones() -> None:
     """A unit smaller than a person is said to be one, and a change as the relation has it."""
-    for name in catalog.names("mechanisms"):
-        guarantee = catalog.example("mechanisms", name).guarantee((4, 16, 16, 3))
-        said = plainly(guarantee, is_film=True)
+    for name in catalog.list_entries("mechanisms"):
+        guarantee = catalog.make_example("mechanisms", name).guarantee((4, 16, 16, 3))
+        said = answer_plainly(guarantee, is_film=True)
         assert said.is_proved == (guarantee.epsilon is not None)
         bare = "does not protect a whole person" in explain(guarantee)[0]
         assert bare == said.exposed[0].startswith("A whole person."), name
     model = check_receipt(BEFORE / "public" / "model.safetensors").guarantee
-    assert "Had it been left out" in plainly(model, is_film=False).protected[1]
+    assert "Had it been left out" in answer_plainly(model, is_film=False).protected[1]

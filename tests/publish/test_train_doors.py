@@ -27,7 +27,7 @@ from masquerade.io import atomic
 from masquerade.noise import Noise
 from masquerade.receipt import Receipt
 from masquerade.training import loop
-from masquerade.training.learner import Memory, Ways, load_model
+from masquerade.training.learner import ComputeSettings, MemorySettings, load_model
 from masquerade.training.methods import DpSgd
 
 torch = pytest.importorskip("torch")
@@ -186,7 +186,7 @@ def test_activations_on_disk_are_private_gone_at_the_end_and_change_nothing(
 
     before = os.umask(0)
     try:
-        ways = Ways(memory=Memory(most_mb=0, folder=folder))
+        ways = ComputeSettings(memory=MemorySettings(most_mb=0, folder=folder))
         on_disk = trains(
             tmp_path / "a.safetensors",
             name="mask_dp",
@@ -200,7 +200,7 @@ def test_activations_on_disk_are_private_gone_at_the_end_and_change_nothing(
     held = trains(tmp_path / "b.safetensors", name="mask_dp", noise=Noise(seed=1))
     assert same(held.value, on_disk.value)
     assert held.receipt.fields["mask_sha256"] is not None
-    kept = Ways(memory=Memory(most_mb=0, folder=folder, is_kept=True))
+    kept = ComputeSettings(memory=MemorySettings(most_mb=0, folder=folder, is_kept=True))
     trains(tmp_path / "c.safetensors", ways=kept)
     assert len(list(folder.glob("*/*.npy"))) == 1
 
@@ -253,7 +253,7 @@ def test_an_interrupted_run_leaves_nothing_and_goes_on_from_its_checkpoint(
 def test_a_model_that_another_process_wrote_meanwhile_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    target, real = tmp_path / "m.safetensors", atomic.alone
+    target, real = tmp_path / "m.safetensors", atomic.lock_target
 
     @contextlib.contextmanager
     def waited(path: Path) -> Iterator[None]:
@@ -261,7 +261,7 @@ def test_a_model_that_another_process_wrote_meanwhile_stays(
             path.write_bytes(b"the other's")
             yield
 
-    monkeypatch.setattr(atomic, "alone", waited)
+    monkeypatch.setattr(atomic, "lock_target", waited)
     with pytest.raises(FileExistsError):
         trains(target)
 
@@ -269,8 +269,8 @@ def test_a_model_that_another_process_wrote_meanwhile_stays(
 def test_there_is_one_bar_for_reading_and_one_for_training(
     tmp_path: Path, command: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shown = progress.bars()
-    monkeypatch.setattr(door, "bars", lambda: shown)
+    shown = progress.make_progress_bars()
+    monkeypatch.setattr(door, "make_progress_bars", lambda: shown)
     assert command("train", tmp_path / "m.safetensors", *FREE, *TINY).code == 0
     assert [task.description for task in shown.tasks] == ["reading", "training"]
 
@@ -280,13 +280,13 @@ def test_an_unknown_device_is_refused(name: str, tmp_path: Path, command: Any) -
     done = command("train", tmp_path / "m.safetensors", *FREE, *TINY, "--device", name)
     assert done.code == 2 and "cpu" in done.err and "cuda" in done.err
     with pytest.raises(ValueError, match="device"):
-        Memory(device=name)
+        MemorySettings(device=name)
 
 
 def test_a_gpu_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(ValueError, match="Expected a GPU for device=cuda, found none"):
-        Memory(device="cuda")
+        MemorySettings(device="cuda")
 
 
 def test_weights_to_begin_with_and_none_are_not_both_given(tmp_path: Path, command: Any) -> None:

@@ -66,7 +66,7 @@ def test_a_grid_is_paid_for_or_not_begun(book: Path, command: Any, tmp_path: Pat
     assert refused.code == 2 and "Expected --ledger with --grid" in refused.err
     many = ("--grid", "epsilon=2,40")
     assert command("train", target, *RUN, *TINY, *many, "--ledger", book).code == 3
-    assert not list(tmp_path.glob("m*")) and len(Ledger(book).entries()) == 13
+    assert not list(tmp_path.glob("m*")) and len(Ledger(book).read_entries()) == 13
     done = command("train", target, *RUN, *TINY, *grid, "--ledger", book, "--json")
     assert done.code == 0, done.err
     assert [run["fields"] for run in done.json["runs"]] == [
@@ -77,7 +77,7 @@ def test_a_grid_is_paid_for_or_not_begun(book: Path, command: Any, tmp_path: Pat
         "m-1.safetensors",
         "m-2.safetensors",
     }
-    assert [entry.kind for entry in Ledger(book).entries()[13:]] == ["reserve", "settle"] * 2
+    assert [entry.kind for entry in Ledger(book).read_entries()[13:]] == ["reserve", "settle"] * 2
     (tmp_path / "m-2.safetensors").unlink()
     again = command("train", target, *RUN, *TINY, *grid, "--ledger", book, "--json")
     assert again.code == 0, again.err
@@ -92,7 +92,7 @@ def test_enrolling_needs_an_account_and_people_where_they_are_the_unit(
     assert command("ledger", "enroll", "nobody", "--ledger", book, *TINY).code == 2
     command("ledger", "open", "people", "--ledger", book, *OPEN, "--unit", "subject")
     assert command("ledger", "enroll", "people", "--ledger", book, *TINY).code == 0
-    held = Ledger(book).book().holders
+    held = Ledger(book).read_book().holders
     assert len({who for (name, _), found in held.items() if name == "people" for who in found}) == 2
 
 
@@ -111,7 +111,7 @@ def test_a_file_that_was_added_is_known_when_it_is_learned_from(
     words = ("train", tmp_path / "m.safetensors", *RUN, "--data", "folder", "--root", films)
     done = command(*words, "--ledger", book, "--batch", "2")
     assert done.code == 0, done.err
-    assert len(Ledger(book).entries()[5].payload["charges"]) == 4
+    assert len(Ledger(book).read_entries()[5].payload["charges"]) == 4
 
 
 def test_a_grid_has_every_combination_and_keeps_one_promise() -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import masquerade as mq
-from masquerade.publish.learned import learned_path
+from masquerade.publish.learned import training_list_path
 
 BEFORE = Path(__file__).parents[1] / "fixtures" / "before"
 WORDS = runpy.run_path(str(BEFORE / "make.py"))  # the command lines by which it was made
@@ -192,7 +192,7 @@ def test_a_run_that_the_version_before_began_is_taken_up_and_charged_once(
     if done.code == 0:
         assert sorted(house.glob(f"{name}*")) == [
             target,
-            learned_path(target),
+            training_list_path(target),
             *(house / f"{target.name}.receipt.json{end}" for end in ("", ".sig")),
         ]
         assert command("receipt", "check", target.name).code == 0

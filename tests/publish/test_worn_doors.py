@@ -23,13 +23,13 @@ from few_signals import (
 )
 from masquerade.datasets.stage import Stage
 from masquerade.datasets.watch import Watch
-from masquerade.errors import BadInput, BudgetExceeded, Stopped
+from masquerade.errors import BadInput, BudgetExceeded, StopRequested
 from masquerade.ledger import Ledger
 from masquerade.ledger.filter import FilterName
 from masquerade.publish import collections
 from masquerade.publish.models import make_method
 from masquerade.publish.receipts import check_receipt
-from masquerade.training.learner import Ways, load_model
+from masquerade.training.learner import ComputeSettings, load_model
 from masquerade.training.loop import Workload
 
 torch = pytest.importorskip("torch")
@@ -178,7 +178,7 @@ def test_the_stage_has_splits_of_its_own(name: str, command: Any, tmp_path: Path
     done = command("train", tmp_path / "m.safetensors", *RUN, *FREE, *words)
     assert done.code == 2 and "with worn sensors alone" in " ".join(done.err.split())
     with pytest.raises(ValueError, match="its own"):
-        collections.signals_of(Stage(), **{name: "s001"})
+        collections.select_signals(Stage(), **{name: "s001"})
 
 
 def test_everybody_who_is_learned_from_is_charged_before_the_first_step(tmp_path: Path) -> None:
@@ -193,8 +193,10 @@ def test_everybody_who_is_learned_from_is_charged_before_the_first_step(tmp_path
     done = trains(tmp_path / "m.safetensors", how, private=data, ledger=ledger, progress=tell)
     assert held == [1] * 4, "on disk at every step"
     assert charges(ledger) == [dict.fromkeys("abcdef", how.event(how.plan_run(6)))]
-    assert done.receipt.ledger_sequence == 14 and list(ledger.book().settled) == [14]
-    assert not ledger.strangers([done.receipt]) and not list(tmp_path.glob("*.private-run*"))
+    assert done.receipt.ledger_sequence == 14 and list(
+        ledger.read_book().output_by_reservation
+    ) == [14]
+    assert not ledger.find_strangers([done.receipt]) and not list(tmp_path.glob("*.private-run*"))
 
 
 def test_a_run_that_was_stopped_is_charged_once(tmp_path: Path) -> None:
@@ -204,13 +206,16 @@ def test_a_run_that_was_stopped_is_charged_once(tmp_path: Path) -> None:
         if what == "training" and done == 3:
             raise KeyboardInterrupt
 
-    ways = Ways(work=Workload(checkpoint=tmp_path / "c", every=2))
+    ways = ComputeSettings(work=Workload(checkpoint=tmp_path / "c", every=2))
     with pytest.raises(KeyboardInterrupt, match="the same command goes on"):
         trains(tmp_path / "m.safetensors", ledger=ledger, ways=ways, progress=stop)
     steps: list[int] = []
     tell = {"progress": lambda what, done, _: steps.append(done) if what == "training" else None}
     trains(tmp_path / "m.safetensors", ledger=ledger, ways=ways, **tell)
-    assert steps == [3, 4] and len(charges(ledger)) == len(ledger.book().settled) == 1
+    assert (
+        steps == [3, 4]
+        and len(charges(ledger)) == len(ledger.read_book().output_by_reservation) == 1
+    )
 
 
 @pytest.mark.parametrize("learns", [trains, lambda path, **other: teaches(path, pate(), **other)])
@@ -218,9 +223,9 @@ def test_a_run_that_the_system_ends_says_so_and_not_that_a_person_did(
     learns: Any, tmp_path: Path
 ) -> None:
     def end(what: str, done: int, total: int) -> None:
-        raise Stopped
+        raise StopRequested
 
-    with pytest.raises(Stopped, match="no model was written"):
+    with pytest.raises(StopRequested, match="no model was written"):
         learns(tmp_path / "m.safetensors", progress=end)
 
 
@@ -373,4 +378,4 @@ def test_kept_labels_are_given_to_no_other_windows(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="that were asked before the run was stopped, got others"):
         teaches(target, pate(), ledger=ledger, public=other)
     teaches(target, pate(), ledger=ledger)
-    assert len(charges(ledger)) == len(ledger.book().settled) == 1
+    assert len(charges(ledger)) == len(ledger.read_book().output_by_reservation) == 1

@@ -18,7 +18,7 @@ from skimage.metrics import peak_signal_noise_ratio, structural_similarity
 
 from masquerade import _json
 from masquerade.cli import _plain_json
-from masquerade.io.video.write import write
+from masquerade.io.video.write import write_video
 from masquerade.quality import picture
 
 
@@ -221,7 +221,7 @@ def test_memory_does_not_grow_and_a_buffer_may_be_filled_again() -> None:
 
 def test_the_figures_are_json_with_null_for_infinity() -> None:
     video = walk(1)
-    data = json.loads(json.dumps(_plain_json(_json.encode(picture.measure(video, video)))))
+    data = json.loads(json.dumps(_plain_json(_json.encode_noun(picture.measure(video, video)))))
     assert data["psnr"] is None and data["ssim"] == 1 and data["flicker_after"] is None
     assert data["frames"] == 1 and data["height"] == 40 and data["width"] == 48
 
@@ -234,7 +234,7 @@ def save(path: Path, video: np.ndarray) -> Path:
         np.savez(path, video=video)
     else:
         with path.open("wb") as stream:
-            write(stream, iter(video), suffix=path.suffix, rate=Fraction(25), exact=True)
+            write_video(stream, iter(video), suffix=path.suffix, rate=Fraction(25), exact=True)
     return path
 
 

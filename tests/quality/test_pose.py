@@ -7,7 +7,13 @@ import pytest
 
 from masquerade import joints
 from masquerade.errors import BadInput
-from masquerade.quality.pose import FoundPerson, TruePerson, coco_table, pckh, similarity
+from masquerade.quality.pose import (
+    FoundPerson,
+    TruePerson,
+    coco_table,
+    compute_pckh,
+    keypoint_similarity,
+)
 
 MPII = joints.MPII
 
@@ -34,18 +40,18 @@ def test_pckh_is_what_mpiis_users_count() -> None:
     found, heads = truth + rng.normal(0, 8, truth.shape), rng.uniform(10, 40, 12)
     found[np.isnan(found)] = 0.0
     for share in (0.5, 0.1):
-        ours = pckh(found, truth, heads, names=MPII, share=share)
+        ours = compute_pckh(found, truth, heads, names=MPII, share=share)
         assert ours.mean == pytest.approx(by_hand(found, truth, heads, share))
-    assert 0 < pckh(found, truth, heads, names=MPII).mean < 100, "the case says something"
+    assert 0 < compute_pckh(found, truth, heads, names=MPII).mean < 100, "the case says something"
 
 
 def test_pelvis_and_thorax_are_left_out_and_neck_and_top_are_the_head() -> None:
     truth = np.zeros((1, 16, 2))
     found = truth.copy()
     found[0, [6, 7]] = 99.0
-    assert pckh(found, truth, np.array([10.0]), names=MPII).mean == 100
+    assert compute_pckh(found, truth, np.array([10.0]), names=MPII).mean == 100
     found[0, MPII.index("head_top")] = 99.0
-    wrong = pckh(found, truth, np.array([10.0]), names=MPII)
+    wrong = compute_pckh(found, truth, np.array([10.0]), names=MPII)
     assert wrong.groups["head"] == 50 and wrong.mean == pytest.approx(100 * 13 / 14)
     assert wrong.counted == 14 and list(wrong.groups) == [
         *("head", "shoulder", "elbow", "wrist", "hip", "knee", "ankle")
@@ -57,12 +63,12 @@ def test_a_photo_without_a_head_size_or_a_joint_does_not_count() -> None:
     truth[3] = np.nan
     found = np.full_like(truth, 99.0)
     heads = np.array([10.0, 0.0, np.nan, 10.0])
-    result = pckh(found, truth, heads, names=MPII)
+    result = compute_pckh(found, truth, heads, names=MPII)
     assert result.photos == 1 and result.counted == 14 and result.mean == 0
-    nobody = pckh(found[1:], truth[1:], heads[1:], names=MPII)
+    nobody = compute_pckh(found[1:], truth[1:], heads[1:], names=MPII)
     assert nobody.counted == 0 and np.isnan(nobody.mean) and not nobody.groups
     with pytest.raises(ValueError, match="Expected 4 photos of 17 joints"):
-        pckh(found, truth, heads, names=joints.COCO)
+        compute_pckh(found, truth, heads, names=joints.COCO)
 
 
 def person(picture: int, *, size: float, at: float = 0.0, share: float = 0.6) -> TruePerson:
@@ -87,7 +93,7 @@ def test_similarity_is_the_published_formula() -> None:
         [0.025, 0.025, 0.035, 0.079, 0.072, 0.072, 0.062, 0.107, 0.087, 0.087, 0.089]
     )  # of the joints that are labelled here: 1, 2, 4, 5, 7, ...
     wanted = np.exp(-(2 * 5.0**2) / (2 * one.area * kappa**2)).mean()
-    assert similarity(one, moved(one, 5.0, 1.0)) == pytest.approx(wanted)
+    assert keypoint_similarity(one, moved(one, 5.0, 1.0)) == pytest.approx(wanted)
 
 
 def test_the_table_is_the_one_that_cocos_evaluator_printed() -> None:

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from masquerade import _json
-from masquerade.publish.pages import Beside, write_report
-from masquerade.scores import Attacked, Success
+from masquerade.publish.pages import ReportContext, write_report
+from masquerade.scores import AttackResult, MeasuredRate
 
 pytestmark = pytest.mark.slow  # make test-browser
 CHROMIUM = shutil.which("chromium")
@@ -45,13 +45,13 @@ def film(tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("page")
     measured = {"measure": "rank-1", "count": 9, "of": "people", "chance": 0.1}
     figures = {
-        name: (Success(value=value, low=value / 2, high=min(1.0, 2 * value), **measured),)
+        name: (MeasuredRate(value=value, low=value / 2, high=min(1.0, 2 * value), **measured),)
         for name, value in (("published", 0.25), ("ceiling", 1.0), ("floor", 0.05))
     }
-    one = Attacked(attack="reidentify", attacker="holds one film of each", **figures)
-    said = {"attack": "reidentify", "attackers": [_json.encode(one)]}
+    one = AttackResult(attack="reidentify", attacker="holds one film of each", **figures)
+    said = {"attack": "reidentify", "attackers": [_json.encode_noun(one)]}
     (folder / "found.json").write_text(json.dumps(said))
-    beside = Beside(
+    beside = ReportContext(
         original=BEFORE / "private" / "film.mp4", attacks=(folder / "found.json",), plays=True
     )
     film = BEFORE / "public" / "film.mp4"

@@ -10,18 +10,18 @@ import numpy as np
 import pytest
 
 from masquerade.report import plots
-from masquerade.report.plots import Axes
+from masquerade.report.plots import PlotAxes
 
 GROUPS = ("walk", "run & <jump>", "sit")
-AXES = Axes(title='a < "b"', x_label="class", y_label="per cent")
+AXES = PlotAxes(title='a < "b"', x_label="class", y_label="per cent")
 
 
-def two(**other: object) -> list[plots.Bars]:
+def two(**other: object) -> list[plots.BarSeries]:
     values, spreads = np.array([10.0, 95.0, 0.0]), np.array([2.0, 20.0, 0.0])
     fields: dict[str, object] = {"values": values, "spreads": spreads} | other
     return [
-        plots.Bars(name="DP", values=values, spreads=np.array([np.nan, 1.0, 0.0])),
-        plots.Bars(name="Mask<DP>", **fields),  # type: ignore[arg-type]
+        plots.BarSeries(name="DP", values=values, spreads=np.array([np.nan, 1.0, 0.0])),
+        plots.BarSeries(name="Mask<DP>", **fields),  # type: ignore[arg-type]
     ]
 
 
@@ -70,13 +70,13 @@ def test_whiskers_end_at_the_limits() -> None:
         (two(spreads=np.zeros(2)), GROUPS, AXES, None, "G=3"),
         (two(values=np.array([1.0, np.nan, 2.0])), GROUPS, AXES, None, "finite"),
         (two(), GROUPS, AXES, (0, 90), "from 0 to 90"),
-        (two(), GROUPS, Axes(title="", x_label="", y_label="", is_log=True), None, "linear"),
+        (two(), GROUPS, PlotAxes(title="", x_label="", y_label="", is_log=True), None, "linear"),
     ],
 )
 def test_what_cannot_be_drawn_is_refused(
-    series: list[plots.Bars],
+    series: list[plots.BarSeries],
     groups: tuple[str, ...],
-    axes: Axes,
+    axes: PlotAxes,
     limits: tuple[float, float] | None,
     said: str,
 ) -> None:

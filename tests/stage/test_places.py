@@ -11,32 +11,32 @@ import pytest
 from conftest import python
 from masquerade.stage import backdrop, places, prints, solids
 from masquerade.stage.places import PLACE_KINDS, StagedPlace
-from masquerade.stage.raster import Camera, Light
+from masquerade.stage.raster import Camera, SceneLight
 from masquerade.stage.solids import (
     NUM_VIEWS,
     STAGE_M,
     Quad,
-    box,
-    card,
-    extent,
-    flat,
+    compute_extent,
     is_clear,
-    placed,
-    stacked,
+    make_box,
+    make_card,
+    make_ground,
+    place_piece,
+    stack_quads,
 )
 
 COUNT = 2 * len(PLACE_KINDS)
-LAMP = Light(towards=(0.0, -0.6, 0.8), colour=(1.0, 1.0, 1.0), ambient=0.5)
+LAMP = SceneLight(towards=(0.0, -0.6, 0.8), colour=(1.0, 1.0, 1.0), ambient=0.5)
 
 
 @pytest.fixture(scope="module")
 def world() -> list[StagedPlace]:
-    return [places.make(index, seed=3) for index in range(COUNT)]
+    return [places.make_staged_place(index, seed=3) for index in range(COUNT)]
 
 
 def nominal(place: StagedPlace, view: int, *, seed: int = 0, size: int = 48) -> Camera:
     rng = np.random.default_rng([seed, view])
-    return places.camera(place, view, height=size, width=size, rng=rng)
+    return places.place_camera(place, view, height=size, width=size, rng=rng)
 
 
 def test_the_same_seed_gives_the_same_bytes_in_another_process(world: list[StagedPlace]) -> None:
@@ -53,7 +53,7 @@ def test_the_same_seed_gives_the_same_bytes_in_another_process(world: list[Stage
 
 
 def test_another_seed_gives_another_place(world: list[StagedPlace]) -> None:
-    other = places.make(0, seed=4)
+    other = places.make_staged_place(0, seed=4)
     assert other.name == world[0].name
     camera = nominal(other, 2)
     first, _ = backdrop.draw_backdrop(world[0], camera, LAMP)
@@ -83,19 +83,21 @@ def from_origin(quad: np.ndarray) -> float:
 
 def test_nothing_stands_on_the_stage(world: list[StagedPlace]) -> None:
     for place in world:
-        for quad in place.quads.corners:
+        for quad in place.quads.compute_corners:
             if quad[:, 2].max() > 0.05 and quad[:, 2].min() < 2.2:
                 assert from_origin(quad) >= STAGE_M, place.name
 
 
 def test_the_test_of_the_stage_can_fail() -> None:
-    stool = placed(box((0.4, 0.4, 0.5), (0, 0, 0), "plaster"), (1.5, 0.5, 0))
-    quads = stacked([stool], textures=prints.pool().index)
-    assert min(from_origin(quad) for quad in quads.corners) < STAGE_M
+    stool = place_piece(make_box((0.4, 0.4, 0.5), (0, 0, 0), "plaster"), (1.5, 0.5, 0))
+    quads = stack_quads([stool], textures=prints.pool().index)
+    assert min(from_origin(quad) for quad in quads.compute_corners) < STAGE_M
     assert not is_clear(stool)
-    assert is_clear(placed(stool, (1.5, 1.5, 0)))
-    assert not is_clear(placed(stool, (-1.5, -4.0, 0)))  # before a camera
-    low, high = extent(flat((9, 9), (0, 0, 0.006), "plaster"))  # paint on the floor is no obstacle
+    assert is_clear(place_piece(stool, (1.5, 1.5, 0)))
+    assert not is_clear(place_piece(stool, (-1.5, -4.0, 0)))  # before a camera
+    low, high = compute_extent(
+        make_ground((9, 9), (0, 0, 0.006), "plaster")
+    )  # paint on the floor is no obstacle
     assert (low > high).all()
 
 
@@ -107,7 +109,7 @@ def test_cameras_see_a_person_unobstructed(world: list[StagedPlace]) -> None:
             for seed in range(2):
                 camera = nominal(place, view, seed=seed)
                 _, depth = backdrop.draw_backdrop(place, camera, place.light)
-                x, y, away = camera.see(chest).T
+                x, y, away = camera.project_points(chest).T
                 row, column = y.astype(int), x.astype(int)
                 inside = (row >= 0) & (row < 48) & (column >= 0) & (column < 48)
                 assert inside.sum() > 15
@@ -132,7 +134,7 @@ def test_a_view_that_is_not_there_is_refused(world: list[StagedPlace]) -> None:
 
 def test_the_light_is_a_unit_vector_and_varies(world: list[StagedPlace]) -> None:
     rng = np.random.default_rng(0)
-    lights = [places.lit(world[0], rng=rng) for _ in range(50)]
+    lights = [places.sample_take_light(world[0], rng=rng) for _ in range(50)]
     assert all(abs(math.hypot(*light.towards) - 1) < 1e-12 for light in lights)
     assert all(light.towards[2] > 0 for light in lights)
     warmth = [light.colour[0] / light.colour[2] for light in lights]
@@ -140,24 +142,24 @@ def test_the_light_is_a_unit_vector_and_varies(world: list[StagedPlace]) -> None
 
 
 def alone(*pieces: list[Quad]) -> StagedPlace:
-    quads = stacked(pieces, textures=prints.pool().index)
+    quads = stack_quads(pieces, textures=prints.pool().index)
     return StagedPlace(name="bare_00", kind="bare", is_indoor=False, quads=quads, light=LAMP)
 
 
 def test_the_depth_of_the_floor_is_the_analytic_one() -> None:
-    place = alone(flat((400, 400), (0, 0, 0), "tiles", tile=1.0))
+    place = alone(make_ground((400, 400), (0, 0, 0), "tiles", tile=1.0))
     camera = Camera(eye=(1.0, -4.0, 1.6), target=(0, 0, 0.9), fov_deg=50, height=60, width=80)
     _, depth = backdrop.draw_backdrop(place, camera, LAMP)
     rows = np.arange(40, 60) + 0.75  # the lower sub-samples are the nearer ones
     slope = (rows - 30) / camera.focal_px
-    _, down, forward = camera.axes
+    _, down, forward = camera.view_axes
     expected = -1.6 / (forward[2] + slope * down[2])
     assert depth.dtype == np.float32
     np.testing.assert_allclose(depth[40:], np.tile(expected[:, None], (1, 80)), rtol=1e-5)
 
 
 def test_the_nearer_wall_hides_the_farther_and_its_back_is_not_seen() -> None:
-    near, far = card((2, 2), (0, 1, 0), "dark"), card((8, 8), (0, 3, 0), "lamp")
+    near, far = make_card((2, 2), (0, 1, 0), "dark"), make_card((8, 8), (0, 3, 0), "lamp")
     camera = Camera(eye=(0, -4, 1), target=(0, 0, 1), fov_deg=50, height=40, width=40)
     image, depth = backdrop.draw_backdrop(alone(far, near), camera, LAMP)
     assert depth[20, 20] == 5 and depth[20, 2] == 7
@@ -169,10 +171,10 @@ def test_the_nearer_wall_hides_the_farther_and_its_back_is_not_seen() -> None:
 
 def test_shade_follows_the_light() -> None:
     camera = Camera(eye=(0, -4, 1), target=(0, 0, 1), fov_deg=50, height=40, width=40)
-    image, _ = backdrop.draw_backdrop(alone(card((8, 8), (0, 3, -3), "lamp")), camera, LAMP)
+    image, _ = backdrop.draw_backdrop(alone(make_card((8, 8), (0, 3, -3), "lamp")), camera, LAMP)
     pool = prints.pool()
     level = 0.5 + 0.5 * 0.6  # the wall faces -y
-    np.testing.assert_allclose(image[20, 20], pool.image("lamp")[64, 64, :3] * level, atol=1)
+    np.testing.assert_allclose(image[20, 20], pool.read_texture("lamp")[64, 64, :3] * level, atol=1)
 
 
 def test_numpy_and_numba_draw_the_same(
@@ -190,7 +192,9 @@ def test_numpy_and_numba_draw_the_same(
 def test_everything_is_covered_and_neither_black_nor_white(world: list[StagedPlace]) -> None:
     rng = np.random.default_rng(1)
     for place in world:
-        image, depth = backdrop.draw_backdrop(place, nominal(place, 0), places.lit(place, rng=rng))
+        image, depth = backdrop.draw_backdrop(
+            place, nominal(place, 0), places.sample_take_light(place, rng=rng)
+        )
         assert depth.max() < 500, place.name
         assert 45 < image.mean() < 215, place.name
         assert image.std() > 10, place.name
@@ -201,10 +205,12 @@ def test_the_pool_is_shared_and_cannot_be_written_to() -> None:
     assert pool is prints.pool()
     with pytest.raises(ValueError, match="read-only"):
         pool.texels[0] = 0
-    grey = [pool.image(name)[..., :3].mean() for name in ("brick", "tiles", "carpet", "dots")]
+    grey = [
+        pool.read_texture(name)[..., :3].mean() for name in ("brick", "tiles", "carpet", "dots")
+    ]
     assert max(grey) - min(grey) < 6  # patterns differ, means do not
 
 
 def test_the_fan_of_views_is_symmetric_about_the_front() -> None:
-    angles = [solids.azimuth_deg(view) for view in range(NUM_VIEWS)]
+    angles = [solids.compute_azimuth_deg(view) for view in range(NUM_VIEWS)]
     assert np.mean(angles) == -90 and np.diff(angles).min() >= 20

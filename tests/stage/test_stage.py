@@ -55,7 +55,9 @@ def fresh(own_cache: None) -> dict[Medium, list[Any]]:
 def made(fresh: dict[Medium, list[Any]]) -> dict[Medium, Path]:
     """The same in the cache, made by two processes for the videos."""
     count = {Medium.VIDEOS: 2}
-    return {kind: tiny(kind=kind).make(num_processes=count.get(kind, 1)) for kind in KINDS}
+    return {
+        kind: tiny(kind=kind).make_recordings(num_processes=count.get(kind, 1)) for kind in KINDS
+    }
 
 
 def content(recording: Video | Photo | Signal) -> dict[str, Any]:
@@ -134,7 +136,7 @@ def test_labels_are_the_same_with_and_without_the_cache(
 def test_the_second_make_rewrites_nothing(made: dict[Medium, Path], kind: Medium) -> None:
     before = {path: path.stat() for path in sorted(made[kind].rglob("*"))}
     stage = tiny(kind=kind)
-    assert stage.make(progress=lambda done, total: pytest.fail("again")) == made[kind]
+    assert stage.make_recordings(progress=lambda done, total: pytest.fail("again")) == made[kind]
     assert {path: path.stat() for path in sorted(made[kind].rglob("*"))} == before
     assert len(before) > 3
     assert not list(made[kind].parent.glob(".*"))  # no parts left
@@ -143,7 +145,7 @@ def test_the_second_make_rewrites_nothing(made: dict[Medium, Path], kind: Medium
 def test_progress_reaches_the_total() -> None:
     seen: list[tuple[int, int]] = []
     stage = tiny(videos=13, seed=5)
-    stage.make(progress=lambda *counts: seen.append(counts), num_processes=1)
+    stage.make_recordings(progress=lambda *counts: seen.append(counts), num_processes=1)
     assert seen[-1] == (13, 13) and [done for done, _ in seen] == sorted({d for d, _ in seen})
 
 
@@ -159,9 +161,9 @@ def test_a_killed_make_leaves_nothing_under_the_final_name(world_cache: Path) ->
         assert process.stdout is not None and process.stdout.readline().strip() == b"6"
         os.kill(process.pid, signal.SIGKILL)
     stage = tiny(seed=6)
-    folder = store.folder(stage.world, "videos")
+    folder = store.find_world_folder(stage.world, "videos")
     assert not folder.exists() and not store.is_made(stage.world, "videos")
-    assert stage.make(num_processes=1) == folder and folder.is_dir()
+    assert stage.make_recordings(num_processes=1) == folder and folder.is_dir()
     assert isinstance(tiny(seed=6)[20], Video)
     for part in folder.parent.glob(".*.part"):  # what the killed one left
         shutil.rmtree(part)
@@ -170,7 +172,7 @@ def test_a_killed_make_leaves_nothing_under_the_final_name(world_cache: Path) ->
 def _make_and_count(start: Any, counts: Any) -> None:
     start.wait()
     seen: list[int] = []
-    tiny(seed=7).make(progress=lambda done, total: seen.append(done), num_processes=1)
+    tiny(seed=7).make_recordings(progress=lambda done, total: seen.append(done), num_processes=1)
     counts.put(len(seen))
 
 
@@ -184,14 +186,14 @@ def test_two_processes_at_once_make_one_folder() -> None:
     for process in pair:
         process.join()
     assert found == [0, 4]  # chunks of six; the other waited and found it done
-    folder = store.folder(tiny(seed=7).world, "videos")
+    folder = store.find_world_folder(tiny(seed=7).world, "videos")
     assert folder.is_dir() and not list(folder.parent.glob(f".{folder.name}*"))
 
 
 @pytest.mark.parametrize("name", ["frames.npy", "labels.json"])
 def test_a_truncated_file_says_what_to_delete(name: str) -> None:
     stage = tiny(videos=6, frames=2, seed=len(name))
-    file = stage.make(num_processes=1) / name
+    file = stage.make_recordings(num_processes=1) / name
     file.write_bytes(file.read_bytes()[:-200])
     with pytest.raises(BadInput, match=rf"{file.parent.name}.*delete it"):
         _ = tiny(videos=6, frames=2, seed=len(name))[0]
@@ -200,7 +202,7 @@ def test_a_truncated_file_says_what_to_delete(name: str) -> None:
 
 
 def test_a_missing_file_says_what_to_delete() -> None:
-    folder = tiny(videos=6, frames=2, seed=8).make(num_processes=1)
+    folder = tiny(videos=6, frames=2, seed=8).make_recordings(num_processes=1)
     (folder / "masks.npy").unlink()
     with pytest.raises(BadInput, match="delete it"):
         _ = tiny(videos=6, frames=2, seed=8)[0]
@@ -237,9 +239,9 @@ def test_nobody_is_public_in_signals_and_private_in_videos() -> None:
 def test_a_bystander_is_of_the_same_split_and_not_the_actor() -> None:
     world = tiny(subjects=12, bystanders=1.0, videos=240).world
     for split in ("public", "train", "test"):
-        group = plan.people(split, 12)
-        for number in plan.members(split, 240):
-            take = plan.take(world, number, kind="videos")
+        group = plan.list_split_people(split, 12)
+        for number in plan.list_split_members(split, 240):
+            take = plan.plan_take(world, number, kind="videos")
             assert take.bystander in group and take.bystander != take.subject in group
 
 
@@ -249,10 +251,10 @@ def test_activities_are_balanced_in_every_split(kind: str, preset: str) -> None:
     world = PRESETS[preset]
     count = world.videos if kind == "videos" else world.photos
     for split in plan.SPLITS:
-        made = [plan.take(world, n, kind=kind) for n in plan.members(split, count)]
+        made = [plan.plan_take(world, n, kind=kind) for n in plan.list_split_members(split, count)]
         acts = Counter(take.activity for take in made)
         assert set(acts) == set(ACTIVITIES) and len(set(acts.values())) == 1
-        people = len(plan.members(split, world.subjects))
+        people = len(plan.list_split_members(split, world.subjects))
         pairs = {(take.activity, take.subject) for take in made}
         assert len(pairs) >= 0.9 * len(ACTIVITIES) * min(people, len(made) // 12)
 
@@ -272,10 +274,13 @@ def test_a_bystander_is_in_the_mask_and_in_the_film() -> None:
     alone, joined = tiny(bystanders=0.0, seed=3), tiny(bystanders=1.0, seed=3)
     shown = 0
     for index in range(4):
-        film, mask = joined.film(index), joined[index].person_mask
+        film, mask = joined.make_staged_film(index), joined[index].person_mask
         assert film.joints.shape[0] == 2 == len(film.posed)
         assert np.array_equal(mask, film.owner >= 0)
-        assert alone.film(index).joints.shape[0] == 1 and alone.film(index).owner.max() <= 0
+        assert (
+            alone.make_staged_film(index).joints.shape[0] == 1
+            and alone.make_staged_film(index).owner.max() <= 0
+        )
         shown += int((film.owner == 1).any())
     assert shown >= 2  # one may be hidden or out of the picture
 
@@ -312,7 +317,7 @@ def test_recordings_say_what_they_are(made: dict[Medium, Path]) -> None:
     known = {"skin_tone", "gender", "build", "hair", "clothing", "handedness"}
     assert set(video.attributes) == known | {"face"} and video.view.startswith("v")
     assert set(photo.attributes) == known | {"face", "activity", "place"}
-    assert known <= set(read.attributes) and read.channels == takes.channels()
+    assert known <= set(read.attributes) and read.channels == takes.list_channels()
     assert video.activity == ACTIVITIES[1] == photo.attributes["activity"]
     assert video.place in {one.place for one in tiny().labels}
     x, y, width, height = photo.box
@@ -365,6 +370,6 @@ def test_bad_arguments_are_refused(changes: dict[str, Any], message: str) -> Non
 
 def test_signals_are_not_filmed_and_an_index_has_an_end() -> None:
     with pytest.raises(ValueError, match="they are not filmed"):
-        tiny(kind=Medium.SIGNALS).film(0)
+        tiny(kind=Medium.SIGNALS).make_staged_film(0)
     with pytest.raises(IndexError, match="below 24"):
         _ = tiny()[24]

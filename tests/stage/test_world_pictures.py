@@ -12,15 +12,15 @@ from scipy.ndimage import binary_dilation, binary_erosion
 
 from masquerade.joints import JOINTS
 from masquerade.stage import backdrop, bodies, figure, look, plan, raster, store, takes
-from masquerade.stage.bodies import Model
-from masquerade.stage.figure import Drawn, Person
-from masquerade.stage.motion import perform
-from masquerade.stage.plan import Take, WorldPlan
-from masquerade.stage.raster import Camera, Light
-from masquerade.stage.skeleton import Posed, solve
+from masquerade.stage.bodies import BodyModel
+from masquerade.stage.figure import DrawnFilm, Person
+from masquerade.stage.motion import perform_activity
+from masquerade.stage.plan import TakePlan, WorldPlan
+from masquerade.stage.raster import Camera, SceneLight
+from masquerade.stage.skeleton import BodyMotion, solve_motion
 
 pytestmark = pytest.mark.usefixtures("in_world")
-LIGHT = Light(towards=(0.0, -0.6, 0.8), colour=(1.0, 1.0, 1.0), ambient=0.7)
+LIGHT = SceneLight(towards=(0.0, -0.6, 0.8), colour=(1.0, 1.0, 1.0), ambient=0.7)
 GREEN = np.array([0, 255, 0], np.uint8)  # nobody wears it
 FAR_M = 50.0
 SMALL = WorldPlan(subjects=6, places=4, frames=3, height=48, width=64, videos=24, photos=24)
@@ -34,18 +34,18 @@ def own_cache(world_cache: Path) -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def model(own_cache: None) -> Model:
-    return bodies.model()
+def model(own_cache: None) -> BodyModel:
+    return bodies.load_body_model()
 
 
 @pytest.fixture(scope="module")
-def person(model: Model) -> tuple[Person, Posed]:
+def person(model: BodyModel) -> tuple[Person, BodyMotion]:
     """Somebody pale with long black hair who looks along -y."""
-    subject = plan.make(4, seed=0)
+    subject = plan.make_subject(4, seed=0)
     worn = replace(subject.look, skin=0, hair=0, hair_style="long", has_beard=False)
-    body = model.body(subject.shape)
-    pose = perform("stand", subject.style, 1.0, rng=np.random.default_rng(0))
-    return figure.figure(model, body, worn), solve(pose, body)
+    body = model.make_body(subject.shape)
+    pose = perform_activity("stand", subject.style, 1.0, rng=np.random.default_rng(0))
+    return figure.make_person(model, body, worn), solve_motion(pose, body)
 
 
 def whole(*, eye: tuple[float, float, float] = (0.0, -3.0, 1.2), size: int = 48) -> Camera:
@@ -53,24 +53,24 @@ def whole(*, eye: tuple[float, float, float] = (0.0, -3.0, 1.2), size: int = 48)
 
 
 def shot(
-    model: Model,
-    people: list[tuple[Person, Posed]],
+    model: BodyModel,
+    people: list[tuple[Person, BodyMotion]],
     camera: Camera,
     depth: np.ndarray | float = FAR_M,
-) -> Drawn:
+) -> DrawnFilm:
     shape = (camera.height, camera.width)
     empty = np.broadcast_to(GREEN, (*shape, 3)).copy()
     behind = empty, np.broadcast_to(np.float32(depth), shape).copy()
-    cast = [(who, posed.at(np.array([50]))) for who, posed in people]
-    drawn = figure.draw(model, cast, behind, camera=camera, light=LIGHT)
+    cast = [(who, posed.select_times(np.array([50]))) for who, posed in people]
+    drawn = figure.draw_people(model, cast, behind, camera=camera, light=LIGHT)
     assert (empty == GREEN).all(), "it drew on what it was given"
     of_people = {
         name: getattr(drawn, name)[:, 0] for name in ("joints", "visible", "head_box", "box")
     }
-    return Drawn(image=drawn.image[0], owner=drawn.owner[0], **of_people)
+    return DrawnFilm(image=drawn.image[0], owner=drawn.owner[0], **of_people)
 
 
-def skin_of(model: Model, person: Person, posed: Posed, time: int) -> np.ndarray:
+def skin_of(model: BodyModel, person: Person, posed: BodyMotion, time: int) -> np.ndarray:
     """Vertices that follow their bones, written out the long way."""
     out = np.zeros(person.body.vertices.shape)
     for bone, weights in enumerate(model.weights.T):
@@ -79,9 +79,9 @@ def skin_of(model: Model, person: Person, posed: Posed, time: int) -> np.ndarray
     return out
 
 
-def covered(model: Model, vertices: np.ndarray, camera: Camera) -> np.ndarray:
+def covered(model: BodyModel, vertices: np.ndarray, camera: Camera) -> np.ndarray:
     """(H, W) how many of the four samples of a pixel lie on a triangle that faces the camera."""
-    seen = camera.see(vertices)[model.faces][..., :2]
+    seen = camera.project_points(vertices)[model.faces][..., :2]
     a, b, c = seen[:, 0], seen[:, 1], seen[:, 2]
     y, x = np.mgrid[0.25 : camera.height : 0.5, 0.25 : camera.width : 0.5]
     hit = np.zeros(x.shape, bool)
@@ -96,7 +96,7 @@ def covered(model: Model, vertices: np.ndarray, camera: Camera) -> np.ndarray:
 
 @pytest.mark.parametrize("eye", [(0.0, -3.0, 1.2), (2.2, 2.0, 2.0)])
 def test_the_mask_is_exact(
-    model: Model, person: tuple[Person, Posed], eye: tuple[float, float, float]
+    model: BodyModel, person: tuple[Person, BodyMotion], eye: tuple[float, float, float]
 ) -> None:
     camera = whole(eye=eye, size=40)
     drawn = shot(model, [person], camera)
@@ -126,9 +126,11 @@ def test_outside_the_mask_a_frame_is_the_empty_place_bit_for_bit(
 
     monkeypatch.setattr(backdrop, "draw_backdrop", noted)
     world = replace(SMALL, bystanders=1.0)
-    film = takes.shoot(world, plan.take(world, number, kind="videos"), kind="videos")
+    film = takes.shoot_take(world, plan.plan_take(world, number, kind="videos"), kind="videos")
     (place,) = empty
-    assert np.array_equal(takes.empty(world, plan.take(world, number, kind="videos")), place)
+    assert np.array_equal(
+        takes.render_empty_place(world, plan.plan_take(world, number, kind="videos")), place
+    )
     for frame, owner in zip(film.frames, film.owner, strict=True):
         nobody = owner < 0
         assert 0.2 < nobody.mean() < 1
@@ -136,7 +138,9 @@ def test_outside_the_mask_a_frame_is_the_empty_place_bit_for_bit(
         assert (frame[~nobody] != place[~nobody]).any(axis=-1).mean() > 0.9
 
 
-def test_a_person_behind_a_wall_is_not_drawn(model: Model, person: tuple[Person, Posed]) -> None:
+def test_a_person_behind_a_wall_is_not_drawn(
+    model: BodyModel, person: tuple[Person, BodyMotion]
+) -> None:
     free = shot(model, [person], whole())
     hidden = shot(model, [person], whole(), depth=2.0)
     assert (hidden.owner == -1).all() and (hidden.image == GREEN).all()
@@ -152,9 +156,11 @@ def test_a_person_behind_a_wall_is_not_drawn(model: Model, person: tuple[Person,
     assert np.array_equal(half.visible[0, ~sides], free.visible[0, ~sides])
 
 
-def test_the_nearer_of_two_people_is_seen(model: Model, person: tuple[Person, Posed]) -> None:
+def test_the_nearer_of_two_people_is_seen(
+    model: BodyModel, person: tuple[Person, BodyMotion]
+) -> None:
     figure_, posed = person
-    back = Posed(turns=posed.turns, heads=posed.heads + np.array([0.15, 1.0, 0.0]))
+    back = BodyMotion(turns=posed.turns, heads=posed.heads + np.array([0.15, 1.0, 0.0]))
     samples = covered(model, skin_of(model, *person, 50), whole())
     for people, front in (([person, (figure_, back)], 0), ([(figure_, back), person], 1)):
         drawn = shot(model, people, whole())
@@ -167,15 +173,15 @@ def test_the_nearer_of_two_people_is_seen(model: Model, person: tuple[Person, Po
         assert drawn.visible[front, hip] and not drawn.visible[1 - front, hip]
 
 
-def portrait(person: tuple[Person, Posed], model: Model, y: float) -> Camera:
-    head = figure.joints_3d(model, *person)[50, JOINTS.index("nose")]
+def portrait(person: tuple[Person, BodyMotion], model: BodyModel, y: float) -> Camera:
+    head = figure.compute_world_joints(model, *person)[50, JOINTS.index("nose")]
     target = (float(head[0]), float(head[1]), float(head[2]))
     return Camera(
         eye=(target[0], y, target[2] + 0.02), target=target, fov_deg=12, height=96, width=96
     )
 
 
-def around(drawn: Drawn, joint: str, reach: int) -> np.ndarray:
+def around(drawn: DrawnFilm, joint: str, reach: int) -> np.ndarray:
     """Pixels around a joint, as shares of full light."""
     x, y = np.floor(drawn.joints[0, JOINTS.index(joint)]).astype(int)
     square = drawn.image[y - reach : y + reach + 1, x - reach : x + reach + 1]
@@ -187,12 +193,12 @@ def tint(colours: np.ndarray) -> np.ndarray:
     return np.asarray(colours / np.linalg.norm(colours, axis=-1, keepdims=True))
 
 
-def face_label(drawn: Drawn) -> str:
-    take = plan.take(SMALL, 0, kind="videos")
-    return str(store.take_labels(SMALL, take, drawn.visible[0][None])["attributes"]["face"])
+def face_label(drawn: DrawnFilm) -> str:
+    take = plan.plan_take(SMALL, 0, kind="videos")
+    return str(store.make_take_labels(SMALL, take, drawn.visible[0][None])["attributes"]["face"])
 
 
-def test_a_face_is_seen_from_in_front(model: Model, person: tuple[Person, Posed]) -> None:
+def test_a_face_is_seen_from_in_front(model: BodyModel, person: tuple[Person, BodyMotion]) -> None:
     drawn = shot(model, [person], portrait(person, model, -3.0))
     skin, hair = tint(np.array(look.SKIN[0])), np.array(look.HAIR[0])
     nose = around(drawn, "nose", 1)
@@ -209,7 +215,9 @@ def test_a_face_is_seen_from_in_front(model: Model, person: tuple[Person, Posed]
     assert face_label(drawn) == "visible"
 
 
-def test_a_face_is_not_seen_from_behind(model: Model, person: tuple[Person, Posed]) -> None:
+def test_a_face_is_not_seen_from_behind(
+    model: BodyModel, person: tuple[Person, BodyMotion]
+) -> None:
     drawn = shot(model, [person], portrait(person, model, 3.0))
     for joint in ("nose", "left_eye", "right_eye"):
         assert around(drawn, joint, 2).max() < 0.2, joint  # black hair
@@ -217,7 +225,9 @@ def test_a_face_is_not_seen_from_behind(model: Model, person: tuple[Person, Pose
     assert face_label(drawn) == "hidden"
 
 
-def test_left_is_the_left_of_the_person(model: Model, person: tuple[Person, Posed]) -> None:
+def test_left_is_the_left_of_the_person(
+    model: BodyModel, person: tuple[Person, BodyMotion]
+) -> None:
     front, back = (shot(model, [person], whole(eye=(0.0, y, 1.2))) for y in (-3.0, 3.0))
     for part in ("eye", "ear", "shoulder", "elbow", "wrist", "hip", "knee", "ankle"):
         left, right = JOINTS.index(f"left_{part}"), JOINTS.index(f"right_{part}")
@@ -229,7 +239,9 @@ def test_left_is_the_left_of_the_person(model: Model, person: tuple[Person, Pose
     assert (np.diff(heights) > 0).all()  # y grows down
 
 
-def test_what_the_body_hides_is_not_visible(model: Model, person: tuple[Person, Posed]) -> None:
+def test_what_the_body_hides_is_not_visible(
+    model: BodyModel, person: tuple[Person, BodyMotion]
+) -> None:
     drawn = shot(model, [person], whole(eye=(3.0, 0.0, 1.2)))  # from the person's left
     for part in ("ear", "shoulder", "hip"):
         assert drawn.visible[0, JOINTS.index(f"left_{part}")], part
@@ -237,7 +249,7 @@ def test_what_the_body_hides_is_not_visible(model: Model, person: tuple[Person, 
 
 
 def test_what_is_outside_the_picture_is_not_visible(
-    model: Model, person: tuple[Person, Posed]
+    model: BodyModel, person: tuple[Person, BodyMotion]
 ) -> None:
     low = Camera(eye=(0.0, -3.0, 1.2), target=(0.0, 0.0, 0.2), fov_deg=20, height=48, width=48)
     drawn = shot(model, [person], low)
@@ -252,8 +264,8 @@ def test_what_is_outside_the_picture_is_not_visible(
 
 def test_joints_are_where_the_camera_sees_them() -> None:
     world = replace(SMALL, bystanders=1.0)
-    film = takes.shoot(world, plan.take(world, 5, kind="videos"), kind="videos")
-    assert np.allclose(film.joints, film.camera.see(film.joints_3d)[..., :2])
+    film = takes.shoot_take(world, plan.plan_take(world, 5, kind="videos"), kind="videos")
+    assert np.allclose(film.joints, film.camera.project_points(film.joints_3d)[..., :2])
     for frame in range(world.frames):
         for who in range(2):
             seen = film.joints[who, frame][film.visible[who, frame]]
@@ -263,12 +275,12 @@ def test_joints_are_where_the_camera_sees_them() -> None:
 
 
 def filmed(kind: str, number: int, world: WorldPlan, *, has_numba: bool) -> takes.StagedFilm:
-    take: Take = plan.take(world, number, kind=kind)
+    take: TakePlan = plan.plan_take(world, number, kind=kind)
     with pytest.MonkeyPatch.context() as patch:
         if not has_numba:
             patch.setattr(raster, "HAS_NUMBA", False)
             patch.setattr(backdrop, "HAS_NUMBA", False)
-        return takes.shoot(world, take, kind=kind)
+        return takes.shoot_take(world, take, kind=kind)
 
 
 @pytest.mark.skipif(not raster.HAS_NUMBA, reason="needs numba beside numpy")
@@ -294,9 +306,9 @@ def test_any_triangles_are_drawn_the_same(monkeypatch: pytest.MonkeyPatch, seed:
     buffers = []
     for has in (True, False):
         monkeypatch.setattr(raster, "HAS_NUMBA", has)
-        buffer = raster.blank(behind)
-        raster.draw(points, faces[:200], buffer)
-        raster.draw(points, faces[200:], buffer, first=200)
+        buffer = raster.make_depth_buffer(behind)
+        raster.rasterise_mesh(points, faces[:200], buffer)
+        raster.rasterise_mesh(points, faces[200:], buffer, first=200)
         buffers.append(buffer)
     fast, plain = buffers
     assert (fast.face >= 0).sum() > 100
@@ -310,21 +322,26 @@ def test_any_triangles_are_drawn_the_same(monkeypatch: pytest.MonkeyPatch, seed:
 def test_the_back_of_a_triangle_is_not_drawn() -> None:
     points = np.array([[2.0, 2.0, 1.0], [18.0, 2.0, 1.0], [2.0, 18.0, 1.0]])
     for corners, is_drawn in (([0, 2, 1], True), ([0, 1, 2], False)):
-        buffer = raster.blank(np.full((20, 20), 5.0))
-        raster.draw(points, np.array([corners]), buffer)
+        buffer = raster.make_depth_buffer(np.full((20, 20), 5.0))
+        raster.rasterise_mesh(points, np.array([corners]), buffer)
         assert (buffer.face >= 0).any() == is_drawn
 
 
 def test_a_camera_has_its_target_in_the_middle_and_up_is_up() -> None:
     camera = Camera(eye=(1.0, -4.0, 1.5), target=(0.2, 0.1, 0.9), fov_deg=45, height=60, width=80)
-    x, y, depth = camera.see(np.array(camera.target))
+    x, y, depth = camera.project_points(np.array(camera.target))
     assert (x, y) == pytest.approx((40, 30)) and depth == pytest.approx(
         np.hypot(4.18, 0.6), abs=0.01
     )
-    assert camera.see(np.array([0.2, 0.1, 1.2]))[1] < 30 and camera.see(np.zeros(3))[1] > 30
-    assert camera.see(np.array([0.9, 0.3, 0.9]))[0] > 40  # what is to the right of the view
-    corner = camera.enlarged(2).see(np.array([0.5, 0.5, 0.5]))
-    assert corner[:2] == pytest.approx(2 * camera.see(np.array([0.5, 0.5, 0.5]))[:2])
+    assert (
+        camera.project_points(np.array([0.2, 0.1, 1.2]))[1] < 30
+        and camera.project_points(np.zeros(3))[1] > 30
+    )
+    assert (
+        camera.project_points(np.array([0.9, 0.3, 0.9]))[0] > 40
+    )  # what is to the right of the view
+    corner = camera.enlarge_view(2).project_points(np.array([0.5, 0.5, 0.5]))
+    assert corner[:2] == pytest.approx(2 * camera.project_points(np.array([0.5, 0.5, 0.5]))[:2])
 
 
 @pytest.mark.parametrize(

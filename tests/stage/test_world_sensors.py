@@ -12,15 +12,15 @@ from scipy.spatial.transform import Rotation
 
 from masquerade.stage import bodies, takes
 from masquerade.stage.act import MotionStyle
-from masquerade.stage.bodies import BONES, Body, Shape
-from masquerade.stage.motion import ACTIVITIES, perform
+from masquerade.stage.bodies import BONES, Body, BodyShape
+from masquerade.stage.motion import ACTIVITIES, perform_activity
 from masquerade.stage.plan import WorldPlan
-from masquerade.stage.skeleton import RATE_HZ, Posed, column, solve
-from masquerade.stage.takes import GRAVITY, SITES, Mount, any_mount
+from masquerade.stage.skeleton import RATE_HZ, BodyMotion, select_angle, solve_motion
+from masquerade.stage.takes import GRAVITY, SITES, SensorMount, sample_sensor_mount
 
 pytestmark = pytest.mark.usefixtures("in_world")
 NONE = ((0.0, 0.0, 0.0),) * 3
-PLAIN = Mount(is_left=False, askew=NONE, bias=((0.0,) * 6,) * 3, jitter=(0.0, 0.0))
+PLAIN = SensorMount(is_left=False, askew=NONE, bias=((0.0,) * 6,) * 3, jitter=(0.0, 0.0))
 LIMBS = {"wrist": "lowerarm01.R", "ankle": "lowerleg01.R", "chest": "spine01"}
 EDGE = 40  # rows of the motion before the first sample
 
@@ -29,25 +29,31 @@ EDGE = 40  # rows of the motion before the first sample
 def body(world_cache: Path) -> Body:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MASQUERADE_CACHE", str(world_cache))
-        return bodies.model().body(Shape())
+        return bodies.load_body_model().make_body(BodyShape())
 
 
 def rng(seed: int = 0) -> np.random.Generator:
     return np.random.default_rng(seed)
 
 
-def moved(body: Body, activity: str, seconds: float, *, seed: int = 0, tempo: float = 1.0) -> Posed:
-    return solve(perform(activity, MotionStyle(tempo=tempo), seconds, rng=rng(seed)), body)
+def moved(
+    body: Body, activity: str, seconds: float, *, seed: int = 0, tempo: float = 1.0
+) -> BodyMotion:
+    return solve_motion(
+        perform_activity(activity, MotionStyle(tempo=tempo), seconds, rng=rng(seed)), body
+    )
 
 
-def frozen(body: Body, *, rows: int = 400) -> Posed:
+def frozen(body: Body, *, rows: int = 400) -> BodyMotion:
     """A person who does not even sway."""
     one = moved(body, "stand", 1.0)
-    return Posed(turns=one.turns[:1].repeat(rows, 0), heads=one.heads[:1].repeat(rows, 0))
+    return BodyMotion(turns=one.turns[:1].repeat(rows, 0), heads=one.heads[:1].repeat(rows, 0))
 
 
-def read(posed: Posed, body: Body, mount: Mount = PLAIN, rate_hz: float = 50.0) -> np.ndarray:
-    return takes.read(posed, body, mount, rate_hz=rate_hz, rng=rng(1))
+def read(
+    posed: BodyMotion, body: Body, mount: SensorMount = PLAIN, rate_hz: float = 50.0
+) -> np.ndarray:
+    return takes.simulate_sensors(posed, body, mount, rate_hz=rate_hz, rng=rng(1))
 
 
 def felt(values: np.ndarray, site: str) -> np.ndarray:
@@ -73,7 +79,7 @@ def test_at_rest_a_sensor_reads_gravity_and_no_turning(body: Body, site: str) ->
     still = read(frozen(body), body)
     assert np.abs(felt(still, site) - GRAVITY).max() < 1e-4
     assert np.abs(spun(still, site)).max() < 1e-6
-    mount = any_mount(is_left=False, rng=rng(2))
+    mount = sample_sensor_mount(is_left=False, rng=rng(2))
     worn = read(frozen(body, rows=4000), body, mount)
     bias = np.array(mount.bias[list(SITES).index(site)])
     assert abs(felt(worn, site).mean() - GRAVITY) < np.linalg.norm(bias[:3]) + mount.jitter[0] / 10
@@ -85,7 +91,9 @@ def test_at_rest_a_sensor_reads_gravity_and_no_turning(body: Body, site: str) ->
 def test_at_rest_the_chest_feels_upward_and_the_world_turns_into_the_sensor(body: Body) -> None:
     still = read(frozen(body), body)[0]
     assert still[12:15] == pytest.approx([0, 0, GRAVITY], abs=1.0)
-    upside = Mount(is_left=False, askew=((np.pi, 0.0, 0.0),) * 3, bias=PLAIN.bias, jitter=(0, 0))
+    upside = SensorMount(
+        is_left=False, askew=((np.pi, 0.0, 0.0),) * 3, bias=PLAIN.bias, jitter=(0, 0)
+    )
     assert read(frozen(body), body, upside)[0, 14] == pytest.approx(-still[14], abs=1e-4)
 
 
@@ -93,11 +101,13 @@ def test_gravity_is_read_in_the_sensors_own_axes(body: Body) -> None:
     # Bent forward, x stays and the chest's back (y) and crown (z) share the floor's push.
     bent = Rotation.from_euler("x", 0.6)
     still = frozen(body)
-    posed = Posed(turns=np.broadcast_to(bent.as_matrix(), still.turns.shape), heads=still.heads)
+    posed = BodyMotion(
+        turns=np.broadcast_to(bent.as_matrix(), still.turns.shape), heads=still.heads
+    )
     wanted = GRAVITY * np.array([0, np.sin(0.6), np.cos(0.6)])
     assert read(posed, body)[0, 12:15] == pytest.approx(wanted, abs=1e-4)
     slipped = (0.3, -0.2, 0.9)
-    askew = Mount(is_left=False, askew=(slipped,) * 3, bias=PLAIN.bias, jitter=(0.0, 0.0))
+    askew = SensorMount(is_left=False, askew=(slipped,) * 3, bias=PLAIN.bias, jitter=(0.0, 0.0))
     turned = Rotation.from_rotvec(slipped).inv().apply(wanted)
     assert read(posed, body, askew)[0, 12:15] == pytest.approx(turned, abs=1e-4)
 
@@ -147,7 +157,7 @@ def test_20_and_50_hz_agree_below_2_hz(body: Body, activity: str) -> None:
     for k in range(18):
         there = np.interp(np.arange(len(slow)) / 20, np.arange(len(fast)) / 50, high[:, k])
         off = np.abs(there - low[:, k])[10:-10].max()
-        assert off < 0.3, takes.channels()[k]
+        assert off < 0.3, takes.list_channels()[k]
     assert np.abs(np.diff(high, axis=0)).max() > 0.3  # one sample late would be seen
 
 
@@ -171,14 +181,14 @@ def test_the_gyroscope_adds_up_to_the_rotation(body: Body, activity: str, site: 
 
 def test_a_mount_on_the_left_reads_the_left(body: Body) -> None:
     posed = moved(body, "wave", 4.0)
-    left = Mount(is_left=True, askew=NONE, bias=PLAIN.bias, jitter=(0.0, 0.0))
+    left = SensorMount(is_left=True, askew=NONE, bias=PLAIN.bias, jitter=(0.0, 0.0))
     quiet, busy = (felt(read(posed, body, mount), "wrist").std() for mount in (left, PLAIN))
     assert busy > 5 * quiet  # a right-handed person waves
 
 
 def test_bias_is_added_and_the_range_is_16_g(body: Body) -> None:
     bias = ((1000.0, -1000.0, 0.5, 0.25, 0.0, 0.0), (0.0,) * 6, (0.0,) * 6)
-    off = Mount(is_left=False, askew=NONE, bias=bias, jitter=(0.0, 0.0))
+    off = SensorMount(is_left=False, askew=NONE, bias=bias, jitter=(0.0, 0.0))
     values, plain = read(frozen(body), body, off), read(frozen(body), body)
     assert values[0, :2] == pytest.approx([16 * GRAVITY, -16 * GRAVITY])
     assert values[0, 2:4] - plain[0, 2:4] == pytest.approx([0.5, 0.25], abs=1e-5)
@@ -186,12 +196,16 @@ def test_bias_is_added_and_the_range_is_16_g(body: Body) -> None:
 
 
 def test_the_same_seed_gives_the_same_jitter_and_another_does_not(body: Body) -> None:
-    mount, posed = any_mount(is_left=False, rng=rng(4)), moved(body, "walk", 2.0)
+    mount, posed = sample_sensor_mount(is_left=False, rng=rng(4)), moved(body, "walk", 2.0)
     first, again, other = (
-        takes.read(posed, body, mount, rate_hz=50.0, rng=rng(n)) for n in (1, 1, 2)
+        takes.simulate_sensors(posed, body, mount, rate_hz=50.0, rng=rng(n)) for n in (1, 1, 2)
     )
     assert first.tobytes() == again.tobytes() != other.tobytes()
-    assert any_mount(is_left=False, rng=rng(4)) == mount != any_mount(is_left=False, rng=rng(5))
+    assert (
+        sample_sensor_mount(is_left=False, rng=rng(4))
+        == mount
+        != sample_sensor_mount(is_left=False, rng=rng(5))
+    )
 
 
 @pytest.mark.parametrize("rate_hz", [100.5, 1000.0, 0.0, -5.0, np.nan])
@@ -202,12 +216,12 @@ def test_a_rate_that_the_motion_has_not_is_refused(body: Body, rate_hz: float) -
 
 @pytest.mark.parametrize("rate_hz", [12.5, 20.0, 33.0, 50.0, 100.0])
 def test_there_is_a_column_a_channel_and_a_row_a_sample(body: Body, rate_hz: float) -> None:
-    names = takes.channels()
+    names = takes.list_channels()
     assert len(names) == len(set(names)) == 18
     assert names[0] == "wrist_accelerometer_x" and names[-1] == "chest_gyroscope_z"
     values = read(frozen(body), body, rate_hz=rate_hz)
     assert values.dtype == np.float32 and values.shape[1] == 18
-    rows = takes.times(400, rate_hz=rate_hz)
+    rows = takes.list_sample_rows(400, rate_hz=rate_hz)
     assert len(rows) == len(values) == pytest.approx(3.2 * rate_hz, abs=1)
     assert rows[0] == EDGE and rows[-1] < 400 - EDGE
     assert np.abs(np.diff(rows) - RATE_HZ / rate_hz).max() < 1
@@ -217,7 +231,7 @@ def test_there_is_a_column_a_channel_and_a_row_a_sample(body: Body, rate_hz: flo
 def session(world_cache: Path) -> tuple[np.ndarray, np.ndarray]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MASQUERADE_CACHE", str(world_cache))
-        return takes.session(WorldPlan(wearers=6), 2)
+        return takes.simulate_session(WorldPlan(wearers=6), 2)
 
 
 def test_a_session_has_all_activities_and_nothing_only_between(
@@ -245,7 +259,7 @@ def test_labels_stand_where_the_activity_is(session: tuple[np.ndarray, np.ndarra
 def test_another_rate_gives_another_length_of_the_same_session(
     session: tuple[np.ndarray, np.ndarray],
 ) -> None:
-    values, label = takes.session(WorldPlan(wearers=6, signal_hz=20.0), 2)
+    values, label = takes.simulate_session(WorldPlan(wearers=6, signal_hz=20.0), 2)
     assert len(label) == pytest.approx(len(session[1]) * 20 / 50, abs=1)
     assert label[label >= 0][0] == session[1][0]
     assert (values[:, 14].mean() - session[0][:, 14].mean()) == pytest.approx(0, abs=0.2)
@@ -254,7 +268,7 @@ def test_another_rate_gives_another_length_of_the_same_session(
 def test_nothing_jolts_where_one_activity_fades_into_the_next() -> None:
     worst = []
     for wearer in range(3):
-        values, label = takes.session(WorldPlan(wearers=6), wearer)
+        values, label = takes.simulate_session(WorldPlan(wearers=6), wearer)
         wrist, near = felt(values, "wrist"), np.zeros(len(label), bool)
         for seam in np.flatnonzero((label[1:] == -1) & (label[:-1] == ACTIVITIES.index("walk"))):
             near[seam - 3 : seam + 4] = True
@@ -264,8 +278,8 @@ def test_nothing_jolts_where_one_activity_fades_into_the_next() -> None:
 
 
 def test_a_stride_is_seen_in_the_hip_as_well(body: Body) -> None:
-    pose = perform("walk", MotionStyle(), 20.0, rng=rng())
-    posed = solve(pose, body)
+    pose = perform_activity("walk", MotionStyle(), 20.0, rng=rng())
+    posed = solve_motion(pose, body)
     ankle = posed.heads[:, BONES.index("foot.R")] - posed.heads[:, 0]
-    hip = frequency(column(pose, "hip_r"), rate_hz=RATE_HZ)
+    hip = frequency(select_angle(pose, "hip_r"), rate_hz=RATE_HZ)
     assert hip == pytest.approx(frequency(ankle[:, 1], rate_hz=RATE_HZ), rel=0.01)

@@ -66,7 +66,7 @@ def test_a_contest_changes_the_pictures_and_repeats_itself(task: Task, small: No
     for mine, theirs in zip(one.parameters(), other.parameters(), strict=True):
         assert torch.allclose(mine, theirs, atol=1e-3)
     frame = films().frames[0, 0]
-    assert not np.array_equal(small_networks.redrawn(one, frame, lines=16), frame)
+    assert not np.array_equal(small_networks.redraw_frame(one, frame, lines=16), frame)
 
 
 @pytest.mark.parametrize("task", list(Task))

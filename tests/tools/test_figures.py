@@ -34,12 +34,12 @@ def quiet(done: int, total: int) -> None:
     ("axes", "shape"), [(1, (2, 3, 128)), (2, (2, 3, 64, 48)), (3, (2, 3, 16, 48, 48))]
 )
 def test_a_classifier_takes_signals_pictures_and_films(axes: int, shape: tuple[int, ...]) -> None:
-    net = small_networks.classifier(axes=axes, channels=3, classes=5)
+    net = small_networks.make_classifier(axes=axes, channels=3, classes=5)
     assert net(torch.zeros(shape)).shape == (2, 5)
 
 
 def test_no_record_changes_what_a_network_says_of_another() -> None:
-    net = small_networks.classifier(axes=2, channels=3, classes=5).eval()
+    net = small_networks.make_classifier(axes=2, channels=3, classes=5).eval()
     pictures = torch.rand(3, 3, 32, 32)
     with torch.no_grad():
         assert torch.allclose(net(pictures)[:1], net(pictures[:1]), atol=1e-5)
@@ -52,12 +52,17 @@ def test_a_pose_network_finds_a_bright_spot() -> None:
     apart = (at[None, :, None] - where[:, :, 1:]) ** 2 + (at[None, None] - where[:, :, :1]) ** 2
     spots = np.repeat(255 * np.exp(-apart / 0.005)[:, None], 3, axis=1).astype(np.uint8)
     net = small_networks.PoseNet(1, widths=(8, 16))
-    course = without_privacy.Course(epochs=8, batch=16, rate=1e-2, seed=1)
-    without_privacy.fit(
-        net, spots[:128], where[:128], course=course, progress=quiet, loss=small_networks.heat_loss
+    course = without_privacy.TrainingCourse(epochs=8, batch=16, rate=1e-2, seed=1)
+    without_privacy.train_plainly(
+        net,
+        spots[:128],
+        where[:128],
+        course=course,
+        progress=quiet,
+        loss=small_networks.compute_heat_loss,
     )
-    found = small_networks.joints_of(
-        torch.from_numpy(without_privacy.predict(net, spots[128:]))
+    found = small_networks.find_hottest_joints(
+        torch.from_numpy(without_privacy.predict_outputs(net, spots[128:]))
     ).numpy()
     error = np.abs(found - where[128:]).mean()
     assert error < 0.04, "guessing the middle gives 0.15"
@@ -66,7 +71,9 @@ def test_a_pose_network_finds_a_bright_spot() -> None:
 def test_a_second_hot_place_does_not_move_a_joint() -> None:
     maps = torch.full((1, 1, 16, 16), -20.0)
     maps[0, 0, 4, 10], maps[0, 0, 14, 1] = 5.0, 4.5
-    assert torch.allclose(small_networks.joints_of(maps) * 16, torch.tensor([[[10.5, 4.5]]]))
+    assert torch.allclose(
+        small_networks.find_hottest_joints(maps) * 16, torch.tensor([[[10.5, 4.5]]])
+    )
 
 
 def test_training_learns_what_can_be_learned_and_not_what_cannot() -> None:
@@ -75,18 +82,20 @@ def test_training_learns_what_can_be_learned_and_not_what_cannot() -> None:
     signals = rng.normal(0, 1, (400, 2, 32)).astype(np.float32)
     signals[:, 0] += labels[:, None]
     for targets, at_least, at_most in ((labels, 0.9, 1.0), (rng.permutation(labels), 0.3, 0.7)):
-        net = small_networks.classifier(axes=1, channels=2, classes=2, widths=(8, 16))
-        course = without_privacy.Course(epochs=6, batch=32, seed=1)
+        net = small_networks.make_classifier(axes=1, channels=2, classes=2, widths=(8, 16))
+        course = without_privacy.TrainingCourse(epochs=6, batch=32, seed=1)
         learned, unseen = (signals[:300], targets[:300]), (signals[300:], targets[300:])
-        found = without_privacy.taught_top_1(net, learned, unseen, course=course, progress=quiet)
+        found = without_privacy.measure_trained_top_1(
+            net, learned, unseen, course=course, progress=quiet
+        )
         assert at_least <= found <= at_most
 
 
 def test_bytes_become_minus_one_to_one_and_shifts_move_pixels() -> None:
-    assert without_privacy.as_tensor(np.array([0, 255], np.uint8)).tolist() == [-1.0, 1.0]
+    assert without_privacy.make_input_tensor(np.array([0, 255], np.uint8)).tolist() == [-1.0, 1.0]
     batch = torch.arange(16.0).reshape(1, 1, 4, 4)
-    course = without_privacy.Course(shifts=2)
-    moved = without_privacy._jittered(batch.clone(), course, np.random.default_rng(3))
+    course = without_privacy.TrainingCourse(shifts=2)
+    moved = without_privacy._jitter_batch(batch.clone(), course, np.random.default_rng(3))
     assert sorted(moved.flatten().tolist()) == batch.flatten().tolist()
     assert not torch.equal(moved, batch)
 

@@ -71,7 +71,7 @@ def test_the_clip_becomes_a_video_file(tmp_path: Path, walk: Video) -> None:
 def test_the_page_speaks_of_every_mechanism_and_setting(
     page: str, entries: dict[str, gallery.Entry]
 ) -> None:
-    for name in catalog.names("mechanisms"):
+    for name in catalog.list_entries("mechanisms"):
         assert f"\n## {name}\n" in page, f"{name} is new: run `python tools/gallery.py`"
     assert {Path(link).name for link in re.findall(r"\]\((gallery/.*?)\)", page)} == set(entries)
     assert "was generated and never lived" in page and "CLAIMED, NOT VALID" in page
@@ -89,7 +89,7 @@ def test_heuristics_are_called_so_and_nothing_else_is(page: str) -> None:
 
 def test_every_picture_of_the_page_is_there_and_small(page: str) -> None:
     links = re.findall(r"!\[.*?\]\((.*?)\)", page)
-    assert len(links) == len(set(links)) >= len(catalog.names("mechanisms"))
+    assert len(links) == len(set(links)) >= len(catalog.list_entries("mechanisms"))
     for link in links:
         data = (DOCS / link).read_bytes()
         assert data.startswith(PNG) and len(data) < 80_000, link
@@ -141,7 +141,7 @@ def test_what_cannot_be_fetched_is_left_out_and_said(
     def offline(name: str) -> Path:
         raise ConnectionError(f"no way to {name} from /home/someone")
 
-    monkeypatch.setattr(face_blur, "fetch", offline)
+    monkeypatch.setattr(face_blur, "fetch_asset", offline)
     shown = gallery.show(entries["face_blur-defaults.png"], walk, tmp_path)
     assert "no way to centerface" in shown.why_not and not list(tmp_path.iterdir())
     text = gallery.markdown([shown], "gallery")

@@ -37,7 +37,9 @@ def test_places_are_drawn_again_from_nearly_the_same_spot(lesson: Any) -> None:
 def test_a_teacher_sees_what_the_attacker_sees(lesson: Any) -> None:
     teacher = make_teacher()
     pictures = as_pictures(lesson.places[:3, 0], "cpu")
-    usual = torch.nn.functional.normalize(teacher.backbone.seen(pictures, net=teacher.net), dim=1)
+    usual = torch.nn.functional.normalize(
+        teacher.backbone.embed_pictures(pictures, net=teacher.net), dim=1
+    )
     assert torch.allclose(teacher.features(pictures), usual, atol=1e-4)
 
 

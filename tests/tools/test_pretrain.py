@@ -59,19 +59,21 @@ def test_a_turned_camera_turns_what_it_sees() -> None:
     upright = Camera(eye=(4, 0, 1), target=(0, 0, 1), fov_deg=40, height=100, width=100)
     turned = replace(upright, roll_deg=90)
     above = np.array([[0.0, 0.0, 1.5]])
-    x, y, depth = upright.see(above)[0]
+    x, y, depth = upright.project_points(above)[0]
     assert x == pytest.approx(50) and y < 40
-    across, down, same = turned.see(above)[0]
+    across, down, same = turned.project_points(above)[0]
     assert down == pytest.approx(50) and abs(across - 50) == pytest.approx(50 - y)
     assert same == pytest.approx(depth)
-    assert np.allclose(turned.axes @ turned.axes.T, np.eye(3))
+    assert np.allclose(turned.view_axes @ turned.view_axes.T, np.eye(3))
 
 
 def test_only_photos_by_turned_cameras_are_other_photos() -> None:
     usual, turned = Stage().world, Stage(photo_roll_deg=40).world
     assert Stage(photo_roll_deg=0).world == usual
     for kind in ("videos", "photos"):
-        same = usual.fingerprint(kind, FIELDS[kind]) == turned.fingerprint(kind, FIELDS[kind])
+        same = usual.compute_fingerprint(kind, FIELDS[kind]) == turned.compute_fingerprint(
+            kind, FIELDS[kind]
+        )
         assert same == (kind == "videos")
     with pytest.raises(ValueError, match="Expected photo_roll_deg from 0 to 180"):
         Stage(photo_roll_deg=200)

@@ -13,11 +13,17 @@ from hypothesis import strategies as st
 
 from few_signals import PRIVATE, PUBLIC, FewSignals, NearestMean, pate, tempdiff
 from masquerade.errors import BadInput
-from masquerade.networks.lstm_stack import Schedule
-from masquerade.networks.network import normalisation
+from masquerade.networks.lstm_stack import StackSchedule
+from masquerade.networks.network import compute_channel_scales
 from masquerade.recordings import Signal
 from masquerade.training import teachers
-from masquerade.training.partition import Extent, Partition, Stretch, partition, windows_of
+from masquerade.training.partition import (
+    Extent,
+    Partition,
+    Stretch,
+    partition_recordings,
+    windows_of,
+)
 from masquerade.training.teach import partition_of
 from masquerade.training.worn import public_windows
 
@@ -36,7 +42,7 @@ recorded = st.lists(
 
 def split_or_reject(held: list[Extent], **how: Any) -> Partition:
     try:
-        return partition(held, **how)
+        return partition_recordings(held, **how)
     except BadInput:
         reject()
 
@@ -100,23 +106,23 @@ def test_people_stay_whole_where_every_shard_has_enough_of_them(
 ) -> None:
     assume(people >= shards)
     held = [Extent(length=30, subject=str(n)) for n in range(people) for _ in range(each)]
-    split = partition(held, shards=shards, windows=(5,) * parts, by="subject")
+    split = partition_recordings(held, shards=shards, windows=(5,) * parts, by="subject")
     assert split.max_teachers_per_subject == (1 if people // shards >= parts else parts)
 
 
 def test_recordings_stay_whole_where_there_are_enough_and_a_person_reaches_as_many() -> None:
     held = [Extent(length=30, subject="ab"[number % 2]) for number in range(8)]
-    whole = partition(held, shards=2, windows=(5, 6), by="record")
+    whole = partition_recordings(held, shards=2, windows=(5, 6), by="record")
     assert all(len(stretch) == 30 for found in whole.teachers for stretch in found)
     assert whole.max_teachers_per_subject == 2, "dealt in turn, so each has one person's"
-    cut = partition(held, shards=8, windows=(5, 6), by="record")
+    cut = partition_recordings(held, shards=8, windows=(5, 6), by="record")
     assert {len(stretch) for found in cut.teachers for stretch in found} == {15}
     assert cut.max_teachers_per_subject == 8
 
 
 def test_time_is_cut_into_equal_contiguous_parts_across_recordings() -> None:
     held = [Extent(length=30, subject="a"), Extent(length=50, subject="b")]
-    split = partition(held, shards=2, windows=(5, 10), by="time")
+    split = partition_recordings(held, shards=2, windows=(5, 10), by="time")
     assert split.teachers == (
         (Stretch(0, 0, 20),),
         (Stretch(0, 20, 30), Stretch(1, 0, 10)),
@@ -130,8 +136,8 @@ def test_who_is_dealt_what_hangs_on_places_in_the_list_and_not_on_names() -> Non
     held = [Extent(length=30 + number, subject=str(number)) for number in range(6)]
     renamed = [replace(each, subject="zyxwvu"[number]) for number, each in enumerate(held)]
     how: dict[str, Any] = dict(shards=3, windows=(5, 6), by="subject")
-    assert partition(held, **how) == partition(renamed, **how)
-    assert partition(held, **how) != partition(held[::-1], **how)
+    assert partition_recordings(held, **how) == partition_recordings(renamed, **how)
+    assert partition_recordings(held, **how) != partition_recordings(held[::-1], **how)
 
 
 @pytest.mark.parametrize(
@@ -150,7 +156,7 @@ def test_more_teachers_than_data_and_wrong_numbers_are_refused(
     held = [Extent(length=30, subject=str(number)) for number in range(4)]
     how: dict[str, Any] = dict(shards=1, windows=(5,), by="subject") | change
     with pytest.raises(ValueError, match=message) as stop:
-        partition(held, **how)
+        partition_recordings(held, **how)
     assert isinstance(stop.value, BadInput) == ("samples" in message)
 
 
@@ -170,19 +176,19 @@ def test_too_many_shards_are_refused_with_a_number_that_works(
     held = [Extent(length=30, subject=str(number)) for number in range(4)]
     how: dict[str, Any] = dict(windows=(5,), by="subject") | change
     with pytest.raises(BadInput, match=f"--shards {how['shards']} .*; give --shards {works}\\.$"):
-        partition(held, **how)
-    assert partition(held, **how | {"shards": works})
+        partition_recordings(held, **how)
+    assert partition_recordings(held, **how | {"shards": works})
 
 
 @each_way
 def test_nothing_recorded_is_refused(by: Any) -> None:
     with pytest.raises(BadInput, match="got 0 recordings of 0 people"):
-        partition([], shards=1, windows=(5,), by=by)
+        partition_recordings([], shards=1, windows=(5,), by=by)
 
 
 def test_a_recording_shorter_than_a_window_is_passed_over_where_another_is_long_enough() -> None:
     held = [Extent(length=length, subject="s") for length in (4, 9)]
-    split = partition(held, shards=1, windows=(5,), by="subject")
+    split = partition_recordings(held, shards=1, windows=(5,), by="subject")
     signals = [signal_of(each.length, number) for number, each in enumerate(held)]
     values, _ = windows_of(signals, split.teachers[0], window=5, step=2, classes=2)
     assert values[:, 0].tolist() == [[1, 0], [1, 2], [1, 4]]
@@ -206,7 +212,7 @@ def test_a_window_has_the_class_that_fills_three_quarters_of_it() -> None:
 
 
 QUERIES = public_windows(list(PUBLIC), 20)
-KNOWN = normalisation([signal.values for signal in PUBLIC])
+KNOWN = compute_channel_scales([signal.values for signal in PUBLIC])
 
 
 def differs(one: Any, other: Any) -> bool:
@@ -242,9 +248,9 @@ def test_a_teacher_hears_its_windows_by_public_numbers_or_by_its_own() -> None:
 
 
 def test_a_channel_that_never_changes_is_not_divided_by_zero() -> None:
-    mean, scale = normalisation([np.array([[1.0, 7.0], [3.0, 7.0]], np.float32)])
+    mean, scale = compute_channel_scales([np.array([[1.0, 7.0], [3.0, 7.0]], np.float32)])
     assert mean.tolist() == [2.0, 7.0] and scale.tolist() == [1.0, 1.0]
-    mean, scale = normalisation([np.zeros((2, 5, 1)), np.ones((1, 10, 1))])
+    mean, scale = compute_channel_scales([np.zeros((2, 5, 1)), np.ones((1, 10, 1))])
     assert mean.tolist() == [0.5] and scale.tolist() == [0.5]
 
 
@@ -283,7 +289,7 @@ def test_numbers_of_all_private_data_would_reach_every_teacher() -> None:
     for each in (PRIVATE, replace(PRIVATE, changed="a")):
         signals = list(each)
         split = partition_of(each, signals, pate(shards=6))
-        private = normalisation([signal.values for signal in signals])
+        private = compute_channel_scales([signal.values for signal in signals])
         found.append(teachers.lessons_of(signals, split, classes=3, public=private))
     assert all(differs(one, other) for one, other in zip(*found, strict=True))
 
@@ -291,7 +297,7 @@ def test_numbers_of_all_private_data_would_reach_every_teacher() -> None:
 @pytest.mark.parametrize("by", ["subject", "time"])
 def test_lstm_teachers_who_did_not_see_the_person_vote_the_same_to_the_bit(by: Any) -> None:
     method = tempdiff(shards=3, by=by)
-    course = Schedule(hidden=8, epochs=10, batch=8, rate=0.03)
+    course = StackSchedule(hidden=8, epochs=10, batch=8, rate=0.03)
     votes, reach = [], 0
     data = FewSignals(length=120)
     for each in (data, replace(data, changed="b"), silenced("b", length=120)):
@@ -329,7 +335,7 @@ def test_enormous_values_of_one_person_reach_their_own_lstm_teacher_alone() -> N
         split = partition_of(each, signals, pate(shards=6))
         with np.errstate(over="ignore"):
             lessons = teachers.lessons_of(signals, split, classes=3, public=KNOWN)
-        course = Schedule(hidden=8, epochs=8, batch=8, rate=0.03)
+        course = StackSchedule(hidden=8, epochs=8, batch=8, rate=0.03)
         quiet = dict(schedule=course, progress=lambda done, total: None)
         found.append(teachers.votes_by_lstm(lessons, QUERIES, classes=3, **quiet))
     moved = (found[0] != found[1]).any(axis=1)

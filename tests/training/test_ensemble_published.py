@@ -22,7 +22,7 @@ from masquerade.receipt import SUFFIX, write_receipt
 from masquerade.recordings import Signal
 from masquerade.training import teach, teachers
 from masquerade.training.partition import step_of
-from masquerade.training.worn import labelled_windows, public_windows
+from masquerade.training.worn import cut_labelled_windows, public_windows
 
 pytest.importorskip("torch").set_num_threads(1)
 
@@ -37,8 +37,10 @@ def test_the_gamma_that_was_asked_for_is_the_one_that_is_used(
     gamma: float, aggregator: str
 ) -> None:
     method = tempdiff(**PUBLISHED | {"gamma": gamma, "aggregator": aggregator})
-    assert method.ballot(3).scale == 1 / gamma
-    assert replace(method, epsilon=1e8).ballot(3) == method.ballot(3), "epsilon is a limit alone"
+    assert method.make_ballot(3).scale == 1 / gamma
+    assert replace(method, epsilon=1e8).make_ballot(3) == method.make_ballot(3), (
+        "epsilon is a limit alone"
+    )
 
 
 def test_labels_are_drawn_with_that_gamma() -> None:
@@ -47,8 +49,10 @@ def test_labels_are_drawn_with_that_gamma() -> None:
     votes = np.zeros((10, 36), np.int64)
     right = {}
     for gamma in (1e-3, 20.0):
-        school = teach.read(PRIVATE, PUBLIC, replace(method, gamma=gamma, windows=(10, 20)))
-        right[gamma] = (school.labels(votes, Noise()) == 0).mean()
+        school = teach.read_ensemble(
+            PRIVATE, PUBLIC, replace(method, gamma=gamma, windows=(10, 20))
+        )
+        right[gamma] = (school.sample_labels(votes, Noise()) == 0).mean()
     assert right[20.0] == 1.0 and right[1e-3] < 0.75
 
 
@@ -56,17 +60,17 @@ def test_the_cost_is_the_true_epsilon_of_the_paper_and_not_what_it_printed() -> 
     claim = TempdiffClaim()
     method = tempdiff(**PUBLISHED | {"queries": claim.queries, "gamma": claim.gamma})
     person = replace(method, unit="subject")
-    shard = method.ballot(claim.shards_per_subject).epsilon(claim.delta)
+    shard = method.make_ballot(claim.shards_per_subject).compute_epsilon(claim.delta)
     assert shard == pytest.approx(134.66, abs=0.01) and shard > 90 * claim.printed
-    assert person.ballot(2).epsilon(claim.delta) == pytest.approx(397.51, abs=0.01)
+    assert person.make_ballot(2).compute_epsilon(claim.delta) == pytest.approx(397.51, abs=0.01)
 
 
 def test_a_gamma_whose_labels_cost_more_than_they_may_is_refused_with_what_they_cost() -> None:
     method = tempdiff(**PUBLISHED | {"queries": 1000, "epsilon": 1.4})
     with pytest.raises(ValueError, match=r"at least 134\.6\d+, which 1000 labels at gamma=0\.3"):
-        method.ballot(1)
-    cost = replace(method, epsilon=1e6).ballot(1).epsilon(1e-5)
-    assert replace(method, epsilon=cost).ballot(1).epsilon(1e-5) == cost
+        method.make_ballot(1)
+    cost = replace(method, epsilon=1e6).make_ballot(1).compute_epsilon(1e-5)
+    assert replace(method, epsilon=cost).make_ballot(1).compute_epsilon(1e-5) == cost
 
 
 @pytest.mark.parametrize(
@@ -91,7 +95,7 @@ def test_a_receipt_of_a_gamma_is_checked_by_it(tmp_path: Path) -> None:
     method, path = tempdiff(**PUBLISHED), tmp_path / "m.safetensors"
     path.write_bytes(b"a student")
     digest = hashlib.sha256(b"a student").hexdigest()
-    shapes = ((method.teachers, 2),)
+    shapes = ((method.num_teachers, 2),)
     plan = method.plan(shapes)
     receipt = write_receipt(method, plan, shapes=shapes, noise=Noise(), output_sha256=digest)
     beside = path.with_name(path.name + SUFFIX)
@@ -138,26 +142,28 @@ def test_public_windows_overlap_as_much_as_those_of_teachers() -> None:
             starts = range(0, 240 - window + 1, step_of(window, overlap))
             found = public_windows(signals, window, overlap=overlap)
             assert len(found) == len(signals) * len(starts)
-    assert len(labelled_windows(signals, 20, classes=3, overlap=0.0)[0]) == 36
+    assert len(cut_labelled_windows(signals, 20, classes=3, overlap=0.0)[0]) == 36
     method = tempdiff(**PUBLISHED)
-    assert len(teach.read(PRIVATE, PUBLIC, method).windows) == 36
-    assert len(teach.read(PRIVATE, PUBLIC, replace(method, overlap=0.5)).windows) > 60
+    assert len(teach.read_ensemble(PRIVATE, PUBLIC, method).windows) == 36
+    assert len(teach.read_ensemble(PRIVATE, PUBLIC, replace(method, overlap=0.5)).windows) > 60
 
 
 def test_how_an_lstm_learns_is_as_the_method_says(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
-    real = lstm_stack.learned
+    real = lstm_stack.train_new_stack
 
     def learned(*given: Any, **more: Any) -> Any:
         seen.append(given[2])
         return real(*given, **more)
 
-    monkeypatch.setattr(lstm_stack, "learned", learned)
+    monkeypatch.setattr(lstm_stack, "train_new_stack", learned)
     method = tempdiff(batch=7, learning_rate=0.02, teacher="lstm", student_steps=2)
-    school = teach.read(PRIVATE, PUBLIC, replace(method, student_epochs=9, unlabelled="none"))
-    labels = school.labels(school.votes(), Noise())
+    school = teach.read_ensemble(
+        PRIVATE, PUBLIC, replace(method, student_epochs=9, unlabelled="none")
+    )
+    labels = school.sample_labels(school.collect_votes(), Noise())
     assert {(one.batch, one.rate) for one in seen} == {(7, 0.02)}
     seen.clear()
-    school.student(labels)
+    school.train_student(labels)
     (one,) = seen
     assert (one.batch, one.rate, one.epochs) == (7, 0.02, 2), "10 labels, 7 a step, 2 steps"

@@ -12,17 +12,17 @@ import pytest
 from few_signals import PRIVATE, PUBLIC
 from masquerade.errors import BadInput
 from masquerade.networks.lstm import LstmNetwork
-from masquerade.networks.network import normalisation
+from masquerade.networks.network import compute_channel_scales
 from masquerade.training import learner, student
 from masquerade.training.methods import Pate
-from masquerade.training.partition import features
-from masquerade.training.worn import labelled_windows, public_windows
+from masquerade.training.partition import compute_window_features
+from masquerade.training.worn import cut_labelled_windows, public_windows
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)
 
-KNOWN = normalisation([signal.values for signal in PUBLIC])
-WINDOWS, RIGHT = labelled_windows(list(PUBLIC), 20, classes=3)
+KNOWN = compute_channel_scales([signal.values for signal in PUBLIC])
+WINDOWS, RIGHT = cut_labelled_windows(list(PUBLIC), 20, classes=3)
 ROUNDS: dict[str, Any] = dict(hidden=8, student_epochs=200, unlabelled="none")
 
 
@@ -45,7 +45,7 @@ def test_public_windows_are_those_in_which_something_is_done_whatever_it_is() ->
 def learns(
     windows: np.ndarray, labels: np.ndarray, progress: Any = lambda *done: None, **fields: Any
 ) -> Any:
-    return student.learn(
+    return student.learn_student(
         windows,
         labels,
         replace(Pate(epsilon=2.0, unit="subject"), **(ROUNDS | fields)),
@@ -62,7 +62,7 @@ def same(one: Any, other: Any) -> bool:
 
 def test_a_student_learns_what_can_be_told_apart() -> None:
     net = learns(WINDOWS, RIGHT)
-    chance = student.probabilities(net, WINDOWS)
+    chance = student.predict_probabilities(net, WINDOWS)
     assert chance.shape == (len(RIGHT), 3) and np.allclose(chance.sum(axis=1), 1, atol=1e-5)
     assert (chance.argmax(axis=1) == RIGHT).mean() > 0.9
     assert np.allclose(net.mean, KNOWN[0]) and np.allclose(net.scale, KNOWN[1])
@@ -86,11 +86,11 @@ def test_without_any_label_nothing_can_be_learned() -> None:
 def test_only_sure_labels_of_other_windows_are_added(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[list[int]] = []
     chance = np.array([[0.95, 0.05], [0.2, 0.8], [0.1, 0.9]])
-    monkeypatch.setattr(student, "_fitted", lambda windows, labels, *_: seen.append([*labels]))
-    monkeypatch.setattr(student, "probabilities", lambda net, windows: chance)
+    monkeypatch.setattr(student, "_fit_network", lambda windows, labels, *_: seen.append([*labels]))
+    monkeypatch.setattr(student, "predict_probabilities", lambda net, windows: chance)
     monkeypatch.setattr(student, "_by_forest", lambda *_: chance)
     for who in ("none", "self", "forest"):
-        student.learn(
+        student.learn_student(
             np.zeros((5, 4, 2)),
             np.array([-1, -1, -1, 1, 0]),
             replace(Pate(epsilon=2.0, unit="subject"), unlabelled=who, confidence=0.9),
@@ -126,7 +126,7 @@ def test_a_forest_that_heard_of_two_classes_never_says_the_third() -> None:
 def test_a_window_of_nan_or_huge_numbers_becomes_finite_features_without_a_warning() -> None:
     strange = np.full((4, 16, 2), np.nan, np.float32)
     strange[1], strange[2], strange[3] = 3e38, -np.inf, 0
-    assert np.isfinite(features(strange)).all()
+    assert np.isfinite(compute_window_features(strange)).all()
 
 
 def test_a_saved_student_says_the_same_of_signals_as_they_were_recorded(tmp_path: Path) -> None:
@@ -134,12 +134,14 @@ def test_a_saved_student_says_the_same_of_signals_as_they_were_recorded(tmp_path
     network, classes = LstmNetwork(window=20, hidden=8), ("a", "b", "c")
     path = tmp_path / "m.safetensors"
     net.rate_hz = 50.0
-    path.write_bytes(learner.encoded(net, network, classes, {}))
+    path.write_bytes(learner.encode_model(net, network, classes, {}))
     found, read, activities, _ = learner.load_model(path)
     assert activities == classes and read == network and found.rate_hz == 50.0
     raw = public_windows(list(PRIVATE), 20)
-    assert np.array_equal(student.probabilities(found, raw), student.probabilities(net, raw))
+    assert np.array_equal(
+        student.predict_probabilities(found, raw), student.predict_probabilities(net, raw)
+    )
     assert np.array_equal(found.mean, KNOWN[0]) and np.array_equal(found.scale, KNOWN[1])
-    path.write_bytes(learner.encoded(net, network, classes, {"rate_hz": None}))
+    path.write_bytes(learner.encode_model(net, network, classes, {"rate_hz": None}))
     with pytest.raises(BadInput, match="a model of ours"):
         learner.load_model(path)

@@ -15,12 +15,12 @@ import pytest
 
 from few_signals import PRIVATE, PUBLIC, FewSignals, NearestMean, pate, tempdiff, waves
 from masquerade import catalog
-from masquerade.accounting import epsilon
-from masquerade.accounting.votes import Terms
+from masquerade.accounting import compute_epsilon
+from masquerade.accounting.votes import VoteTerms
 from masquerade.errors import BadInput
 from masquerade.guarantee import Relation
-from masquerade.networks.lstm_stack import Schedule
-from masquerade.networks.network import normalisation
+from masquerade.networks.lstm_stack import StackSchedule
+from masquerade.networks.network import compute_channel_scales
 from masquerade.noise import Noise
 from masquerade.publish.models import make_method
 from masquerade.publish.receipts import check_receipt
@@ -35,8 +35,8 @@ torch = pytest.importorskip("torch")
 torch.set_num_threads(1)
 
 QUERIES = public_windows(list(PUBLIC), 20)
-KNOWN = normalisation([signal.values for signal in PUBLIC])
-COURSE = Schedule(hidden=8, epochs=12, batch=8)
+KNOWN = compute_channel_scales([signal.values for signal in PUBLIC])
+COURSE = StackSchedule(hidden=8, epochs=12, batch=8)
 
 
 def lessons_of(method: Ensemble, data: Any = PRIVATE, public: Any = KNOWN) -> list[Any]:
@@ -45,7 +45,7 @@ def lessons_of(method: Ensemble, data: Any = PRIVATE, public: Any = KNOWN) -> li
     return teachers.lessons_of(signals, split, classes=3, public=public)
 
 
-def by_lstm(lessons: list[Any], course: Schedule = COURSE, told: Any = None) -> np.ndarray:
+def by_lstm(lessons: list[Any], course: StackSchedule = COURSE, told: Any = None) -> np.ndarray:
     tell = (lambda *done: None) if told is None else (lambda *done: told.append(done))
     return teachers.votes_by_lstm(lessons, QUERIES, classes=3, schedule=course, progress=tell)
 
@@ -112,7 +112,7 @@ def test_lstm_teachers_learn() -> None:
         lessons_of(tempdiff()),
         asked,
         classes=3,
-        schedule=Schedule(hidden=16, epochs=60),
+        schedule=StackSchedule(hidden=16, epochs=60),
         progress=lambda *done: None,
     )
     assert (votes == right).mean() > 0.9
@@ -168,10 +168,10 @@ def test_a_teacher_of_short_windows_hears_all_of_them_in_a_query() -> None:
 def test_features_are_as_many_for_every_window_and_finite() -> None:
     rng = np.random.default_rng(1)
     for window in (2, 3, 7, 8, 16, 33, 64, 200):
-        found = teachers.features(rng.uniform(size=(5, window, 3)))
+        found = teachers.compute_window_features(rng.uniform(size=(5, window, 3)))
         assert found.shape == (5, 13 * 3) and np.isfinite(found).all()
     wave = np.sin(2 * np.pi * 3 * np.arange(64) / 64)[None, :, None]
-    mean, deviation, low, high, change, *bands = teachers.features(wave)[0]
+    mean, deviation, low, high, change, *bands = teachers.compute_window_features(wave)[0]
     assert (abs(mean) < 1e-12) and deviation == pytest.approx(math.sqrt(0.5))
     assert (low, high) == (pytest.approx(-1, abs=1e-2), pytest.approx(1, abs=1e-2)) and change > 0
     assert int(np.argmax(bands)) == 0 and bands[0] == pytest.approx(32 / 4)
@@ -220,18 +220,18 @@ WORDS: dict[str, Any] = dict(threshold=30.0, threshold_std=400.0, cap=5)
 
 @each_kind
 def test_an_ensemble_is_a_frozen_dataclass_named_by_its_file(method: Ensemble) -> None:
-    example = catalog.example("training", method.name)
+    example = catalog.make_example("training", method.name)
     assert type(example) is type(method) and example.unit == "subject"
     with pytest.raises(dataclasses.FrozenInstanceError):
         method.epsilon = 1.0  # type: ignore[misc]
     block = (type(method).__doc__ or "").partition("Guarantee:")[2]
     assert all(key in block for key in ("unit:", "relation:", "bound:", "numerics:"))
-    fields = json.loads(json.dumps(method.fields()))
+    fields = json.loads(json.dumps(method.encode_fields()))
     known = {field.name for field in dataclasses.fields(method)}
     assert known - set(method.LATER) <= set(fields) <= known
     again = make_method(method.name, **(fields | {"windows": tuple(fields["windows"])}))
-    assert again == method and again.fields() == fields
-    assert method.teachers == 2 * len(method.windows)
+    assert again == method and again.encode_fields() == fields
+    assert method.num_teachers == 2 * len(method.windows)
 
 
 @each_kind
@@ -276,16 +276,16 @@ def test_the_noise_is_that_of_all_teachers_that_a_person_reaches(
 ) -> None:
     fields = {"aggregator": aggregator} | (WORDS if aggregator == "confident" else {})
     people, shards = tempdiff(**fields), tempdiff(unit="shard", **fields)
-    alone = people.ballot(1)
-    assert shards.ballot(reach) == alone
-    factor = people.ballot(reach).scale / alone.scale
+    alone = people.make_ballot(1)
+    assert shards.make_ballot(reach) == alone
+    factor = people.make_ballot(reach).scale / alone.scale
     assert factor == pytest.approx(reach, rel=2e-3), "the threshold's noise is wide enough for all"
     for method in (people, shards):
         promise = method.guarantee(reach)
         assert promise.epsilon is not None and 3.99 < promise.epsilon <= method.epsilon == 4.0
         assert promise.unit.shards_per_subject == reach and promise.delta == 1e-5
         for relation in (Relation.ZERO_OUT, Relation.REPLACE_ONE):
-            found = epsilon(method.event(reach, relation), delta=1e-5, relation=relation)
+            found = compute_epsilon(method.event(reach, relation), delta=1e-5, relation=relation)
             assert found == pytest.approx(promise.epsilon, abs=2e-4)
     said = [word for word in shards.guarantee(reach).caveats if "For a person" in word]
     assert len(said) == (reach > 1) and not any("For a person" in w for w in _said(people, reach))
@@ -297,8 +297,8 @@ def _said(method: Ensemble, reach: int) -> list[str]:
 
 def test_a_shards_promise_says_what_a_person_has() -> None:
     method = pate(unit="shard")
-    terms = Terms(aggregator="gnmax", queries=10, shards_per_subject=3)
-    person = terms.epsilon(method.ballot(1).scale, delta=1e-5)
+    terms = VoteTerms(aggregator="gnmax", queries=10, shards_per_subject=3)
+    person = terms.vote_epsilon(method.make_ballot(1).scale, delta=1e-5)
     shown = math.ceil(person * 1e4) / 1e4
     said = "\n".join(_said(method, 3))
     assert f"reaches 3 teachers, the same labels have epsilon {shown:g}." in said
@@ -308,7 +308,7 @@ def test_a_shards_promise_says_what_a_person_has() -> None:
 @each_kind
 def test_what_is_said_of_a_promise_names_the_teachers(method: Ensemble) -> None:
     said = "\n".join(_said(method, 2))
-    assert f"{method.teachers} teachers" in said and "reaches at most 2 of them" in said
+    assert f"{method.num_teachers} teachers" in said and "reaches at most 2 of them" in said
     assert "everything that one person contributed" in said and "10 queries" in said
     other = "\n".join(_said(replace(method, unit="shard"), 2))
     assert "the data behind one teacher" in other
@@ -320,9 +320,12 @@ def test_a_receipt_states_what_the_method_does_and_no_other_reach(
     method: Ensemble, unit: str, tmp_path: Path
 ) -> None:
     method, path = replace(method, unit=unit), tmp_path / "m.safetensors"
-    shapes = ((method.teachers, 3),)
+    shapes = ((method.num_teachers, 3),)
     said = method.plan(shapes)
-    assert (said.guarantee, said.event) == (method.guarantee(3), method.event(3, method.met))
+    assert (said.guarantee, said.event) == (
+        method.guarantee(3),
+        method.event(3, method.target_relation),
+    )
     path.write_bytes(b"a student")
     digest = hashlib.sha256(b"a student").hexdigest()
     plan = method.plan(shapes)
@@ -331,7 +334,7 @@ def test_a_receipt_states_what_the_method_does_and_no_other_reach(
     assert check_receipt(path).guarantee == method.guarantee(3)
     beside = path.with_name(path.name + SUFFIX)
     told = json.loads(beside.read_text())
-    for change in ({"shapes": [[method.teachers, 1]]}, {"shapes": [[9, 3]]}, {"shapes": []}):
+    for change in ({"shapes": [[method.num_teachers, 1]]}, {"shapes": [[9, 3]]}, {"shapes": []}):
         beside.write_text(json.dumps(told | change))
         with pytest.raises(BadInput):
             check_receipt(path)

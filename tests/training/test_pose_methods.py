@@ -15,14 +15,14 @@ from masquerade.errors import BadInput
 from masquerade.io.video import read as reader
 from masquerade.networks.network import TinyVitSmall
 from masquerade.noise import Noise
-from masquerade.publish.models import SHEET, make_method, train_file
+from masquerade.publish.models import SHEET_SUFFIX, make_method, train_file
 from masquerade.publish.receipts import check_receipt
-from masquerade.receipt import along_path
+from masquerade.receipt import sidecar_path
 from masquerade.recordings import Photo
 from masquerade.training import learner
 from masquerade.training.method import Method
 from masquerade.training.methods import FeatureDp, PublicFeatures
-from masquerade.training.rows import Poses
+from masquerade.training.rows import PoseReader
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)
@@ -48,7 +48,7 @@ def method_of(name: str, **fields: Any) -> Method:
 def rows_of(image: np.ndarray, box: Any = None, name: str = "feature_dp", **fields: Any) -> Any:
     body = np.full((16, 2), 50.0)
     photo = Photo(image=image, joints=body, visible=np.ones(16, bool), box=box)
-    return Poses(method_of(name, **fields), joints.MPII).rows(photo)[0]
+    return PoseReader(method_of(name, **fields), joints.MPII).make_training_rows(photo)[0]
 
 
 @pytest.mark.parametrize("box", [None, (30.0, 40.0, 12.0, 16.0)])
@@ -87,7 +87,7 @@ def test_a_model_of_poses_says_that_joints_are_public(tmp_path: Path) -> None:
     assert {"psi_sha256", "guide_sha256"} <= set(receipt.fields)
     said = " ".join(receipt.guarantee.assumed_public)
     assert "joints" in said and "5 recordings beside the private ones" in said
-    (sheet,) = reader.frames(along_path(path, SHEET))
+    (sheet,) = reader.read_frames(sidecar_path(path, SHEET_SUFFIX))
     assert sheet.shape == (3 * 80, 3 * 90, 3), "whole photos"
 
 
@@ -106,7 +106,7 @@ def test_a_photo_that_shows_a_public_one_is_refused(tmp_path: Path) -> None:
 def test_what_is_frozen_stays_and_the_rest_moves(part: str) -> None:
     how = method_of("feature_projective", part=part, recordings=2, unit="subject", batch=3)
     network = TinyVitSmall(from_scratch=part == "all")
-    with learner.read(FewPhotos(), how, network, public=OtherPhotos()) as reading:
+    with learner.read_recordings(FewPhotos(), how, network, public=OtherPhotos()) as reading:
         before = {name: value.clone() for name, value in reading.net.state_dict().items()}
         net = reading.learn(Noise())
     moved = {n for n, v in net.state_dict().items() if not torch.equal(v, before[n])}
@@ -126,7 +126,7 @@ def taught_by_public_pictures(seed: int, *, public_batch: int) -> tuple[Any, Any
         optimiser="sgd",
         learning_rate=0.01,
     )
-    with learner.read(FewPhotos(), how, TinyVitSmall()) as reading:
+    with learner.read_recordings(FewPhotos(), how, TinyVitSmall()) as reading:
         kept = [held for held in reading.tail.parameters() if held.requires_grad]
         before = torch.cat([held.detach().flatten().clone() for held in kept])
         reading.learn(Noise())

@@ -19,7 +19,7 @@ from masquerade.networks.network import MvitSmall, TinyVitSmall
 from masquerade.publish.models import make_method
 from masquerade.publish.receipts import check_receipt
 from masquerade.training import gradients, learner, loop, rows
-from masquerade.training.learner import Memory, load_model
+from masquerade.training.learner import MemorySettings, load_model
 from masquerade.training.method import check_pairing
 from masquerade.training.step import PrivateSum
 
@@ -31,13 +31,15 @@ EXACT = {"epsilon": float("inf"), "unit": "record", "batch": 4, "epochs": 1.0}
 @pytest.fixture(scope="module")
 def reading() -> Any:
     """The photos, read for training the head."""
-    with learner.read(FewPhotos(), make_method("dp_sgd", **EXACT), TinyVitSmall()) as found:
+    with learner.read_recordings(
+        FewPhotos(), make_method("dp_sgd", **EXACT), TinyVitSmall()
+    ) as found:
         yield found
 
 
 def head_and_lesson() -> tuple[Any, dict[str, Any], Any, Any]:
     torch.manual_seed(0)
-    head = tiny_vit_pose.Simcc(160, 16)
+    head = tiny_vit_pose.SimccHead(160, 16)
     features = torch.randn(4, 160, 8, 6)
     targets = torch.rand(4, 16, 3) * torch.tensor([192.0, 256.0, 1.0])
     targets[..., 2] = 1.0
@@ -82,20 +84,23 @@ def test_a_photo_without_a_joint_in_its_crop_adds_exactly_nothing(reading: Any) 
     rows = reading.rows
     assert rows.units == 8 and rows.slots[:, 0].tolist() == [-1, -1, 2, 3, 4, 5, 6, 7]
     weights = {name: w for name, w in reading.tail.named_parameters() if w.requires_grad}
-    loss = loop._loss(reading.tail, reading.method, rows)
+    loss = loop._make_loss(reading.tail, reading.method, rows)
     sums = PrivateSum(loss, weights, rows, reading.plan, physical=4, see=lambda inputs: inputs)
-    nobody = sums.cells(np.array([0, 1]))
+    nobody = sums.sum_cells(np.array([0, 1]))
     assert not any(value.any() for value in nobody.values())
-    somebody = sums.cells(np.array([0, 1, 2]))
+    somebody = sums.sum_cells(np.array([0, 1, 2]))
     assert any(value.any() for value in somebody.values())
 
 
 def test_targets_leave_out_joints_that_are_missing_or_outside() -> None:
-    region = picture_crops.pose_square((10, 10, 30, 40), enlarged=1.0)
+    region = picture_crops.find_pose_square((10, 10, 30, 40), enlarged=1.0)
     body = np.array([[10.0, 10.0], [39.9, 49.9], [9.0, 20.0], [np.nan, 20.0], [25.0, 51.0]])
-    found = picture_crops.targets_of(body, region, 5)
+    found = picture_crops.make_crop_targets(body, region, 5)
     assert found[:, 2].tolist() == [1, 1, 0, 0, 0] and np.isfinite(found).all()
-    assert found[0].tolist() == [0, 0, 1] and not picture_crops.targets_of(None, region, 5).any()
+    assert (
+        found[0].tolist() == [0, 0, 1]
+        and not picture_crops.make_crop_targets(None, region, 5).any()
+    )
 
 
 def test_photos_have_records_and_no_masks_segments_or_classes() -> None:
@@ -121,7 +126,7 @@ def test_another_number_of_joints_is_a_fault_that_names_nobody() -> None:
     method = make_method("dp_sgd", **EXACT)
     with (
         pytest.raises(BadInput, match="Expected private recordings that can be used"),
-        learner.read(FewPhotos(count=17), method, TinyVitSmall()),
+        learner.read_recordings(FewPhotos(count=17), method, TinyVitSmall()),
     ):
         pass
 
@@ -141,7 +146,7 @@ def test_a_model_of_joints_has_a_receipt_and_is_read_again(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("part", ["last_stage", "all"])
 def test_every_part_learns(part: str, tmp_path: Path) -> None:
-    ways = learner.Ways(memory=Memory(most_mb=64))
+    ways = learner.ComputeSettings(memory=MemorySettings(most_mb=64))
     done = trains_poses(tmp_path / "m.safetensors", part=part, epochs=0.5, ways=ways)
     net, before = load_model(done.value).net, TinyVitSmall().make(16, seed=0).state_dict()
     name = "backbone.stages.3.blocks.0.mlp.fc1.weight"
@@ -154,22 +159,24 @@ def test_people_are_units_of_their_own_and_a_ledger_charges_them(tmp_path: Path)
     ledger = Ledger(tmp_path / "budget.db")
     subject = Unit(name=UnitName.SUBJECT)
     ledger.open_account("ward", subject, epsilon=20.0, delta=1e-5, rule=FilterName.RENYI)
-    ledger.add_all("ward", [(Content.of(photo), photo.subject) for photo in FewPhotos()])
+    ledger.add_contents(
+        "ward", [(Content.from_value(photo), photo.subject) for photo in FewPhotos()]
+    )
     done = trains_poses(
         tmp_path / "m.safetensors", epsilon=8.0, unit="subject", ledger=ledger, batch=2
     )
     assert done.receipt.ledger_sequence is not None and done.receipt.shapes == ((3,),)
-    spent = [entry for entry in ledger.entries() if entry.kind == "reserve"]
+    spent = [entry for entry in ledger.read_entries() if entry.kind == "reserve"]
     assert len(spent[0].payload["charges"]) == 3
 
 
 def test_what_is_found_lies_in_the_picture_it_was_found_in() -> None:
     net = TinyVitSmall().make(16, seed=0).eval()
     photo = FewPhotos()[3]
-    near = rows.found_in(net, [(photo.image, (25.0, 20.0, 40.0, 40.0))], smoothing=3.0)
+    near = rows.find_joints(net, [(photo.image, (25.0, 20.0, 40.0, 40.0))], smoothing=3.0)
     away = np.pad(photo.image, ((20, 0), (30, 0), (0, 0)))
-    moved = rows.found_in(net, [(away, (55.0, 40.0, 40.0, 40.0))], smoothing=3.0)
+    moved = rows.find_joints(net, [(away, (55.0, 40.0, 40.0, 40.0))], smoothing=3.0)
     assert np.isfinite(near.joints).all() and ((near.scores >= 0) & (near.scores <= 1)).all()
     assert np.median(np.abs(moved.joints - near.joints - [30, 20])) < 1.0
-    flipped = tiny_vit_pose.answers(net, torch.zeros(1, 3, 256, 192), is_flipped=True)
+    flipped = tiny_vit_pose.predict_joint_logits(net, torch.zeros(1, 3, 256, 192), is_flipped=True)
     assert flipped.shape == (1, 16, 896)

@@ -15,7 +15,7 @@ from few_films import Few, trains
 from masquerade.errors import BadInput
 from masquerade.publish.models import make_method
 from masquerade.recordings import Video
-from masquerade.training.learner import Ways
+from masquerade.training.learner import ComputeSettings
 from masquerade.training.loop import Workload
 from masquerade.wording import explain
 
@@ -52,7 +52,7 @@ def test_a_checkpoint_of_other_recordings_is_refused_without_a_ledger(
     what: str, tmp_path: Path
 ) -> None:
     target = tmp_path / "m.safetensors"
-    ways = Ways(work=Workload(checkpoint=tmp_path / "c", every=1))
+    ways = ComputeSettings(work=Workload(checkpoint=tmp_path / "c", every=1))
     words: dict[str, Any] = {"name": "mask_dp", "epsilon": 8.0, "ways": ways}
     with pytest.raises(KeyboardInterrupt):
         trains(target, Changed(), progress=stop, **words)

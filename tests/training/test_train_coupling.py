@@ -72,7 +72,7 @@ def rows(device: str = "cpu", trunk: Any = None) -> Rows:
 
 def run(tail: Any, held: Rows | None = None) -> None:
     held = held or rows()
-    loop.run(
+    loop.run_training(
         tail.to(held.targets.device),
         held,
         FREE,
@@ -120,7 +120,7 @@ def test_a_frozen_trunk_that_mixes_records_is_refused() -> None:
 def test_whatever_is_learned_from_mixed_records_are_refused(
     data: Any, network: Any, public: Any, width: int
 ) -> None:
-    with learner.read(data, FREE, network, public=public) as reading:
+    with learner.read_recordings(data, FREE, network, public=public) as reading:
         mixed = nn.Sequential(nn.BatchNorm1d(width), reading.tail)
         with pytest.raises(ValueError, match=f"{MIXED} '0'"):
             replace(reading, tail=mixed).learn(Noise())
@@ -164,8 +164,8 @@ def test_it_is_tried_once_a_run_and_touches_no_generator(monkeypatch: pytest.Mon
 def test_a_network_for_videos_is_accepted_on_a_gpu(part: str) -> None:
     network = MvitSmall(from_scratch=True)
     method = make_method("dp_sgd", epsilon=math.inf, unit="video", part=part, batch=4, epochs=0.5)
-    ways = learner.Ways(memory=learner.Memory(device="cuda"))
-    with learner.read(Few(), method, network, ways=ways) as reading:
+    ways = learner.ComputeSettings(memory=learner.MemorySettings(device="cuda"))
+    with learner.read_recordings(Few(), method, network, ways=ways) as reading:
         before = torch.cuda.get_rng_state()
         reading.learn(Noise())
         assert torch.equal(torch.cuda.get_rng_state(), before)

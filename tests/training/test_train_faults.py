@@ -63,12 +63,12 @@ def test_every_fault_in_a_private_recording_says_the_same(tmp_path: Path) -> Non
 
 def test_a_fault_costs_nobody_anything_and_a_dry_run_says_the_same(tmp_path: Path) -> None:
     ledger = enrolled(tmp_path, rule=FilterName.RENYI, epsilon=20.0)
-    before = len(ledger.entries())
+    before = len(ledger.read_entries())
     said = message_of(lambda: worn(tmp_path / "m.safetensors", NAN, ledger=ledger))
     how = make_method("dp_sgd", epsilon=2.0, unit="subject")
-    cost = bills.cost_of(how, [how.plan_run(6)], {})
-    assert message_of(lambda: bills.quote(ledger, NAN, cost, unit="subject")) == said
-    assert len(ledger.entries()) == before and not list(tmp_path.glob("m*"))
+    cost = bills.make_run_cost(how, [how.plan_run(6)], {})
+    assert message_of(lambda: bills.quote_cost(ledger, NAN, cost, unit="subject")) == said
+    assert len(ledger.read_entries()) == before and not list(tmp_path.glob("m*"))
 
 
 def test_what_is_public_is_still_named(tmp_path: Path) -> None:

@@ -13,18 +13,18 @@ import pytest
 
 from few_films import Few
 from masquerade.errors import BadInput
-from masquerade.guarantee import Accountant, Kind, Relation
+from masquerade.guarantee import Accountant, GuaranteeKind, Relation
 from masquerade.io.video import read as reader
 from masquerade.ledger import Content
 from masquerade.networks.network import MvitSmall
-from masquerade.publish.bills import cost_of
-from masquerade.publish.collections import guides_of
-from masquerade.publish.models import SHEET, make_method, train_file
-from masquerade.publish.receipts import check_receipt, promise_of
-from masquerade.receipt import along_path, receipt_path
+from masquerade.publish.bills import make_run_cost
+from masquerade.publish.collections import select_guides
+from masquerade.publish.models import SHEET_SUFFIX, make_method, train_file
+from masquerade.publish.receipts import check_receipt, make_promise
+from masquerade.receipt import receipt_path, sidecar_path
 from masquerade.recordings import Video
 from masquerade.training import learner, loop
-from masquerade.training.method import Method, check_pairing, planned
+from masquerade.training.method import Method, check_pairing, make_training_plan
 from masquerade.training.methods import FeatureProjective, Projected
 from masquerade.wording import explain
 
@@ -65,11 +65,11 @@ def trained(path: Path, method: Method, data: Any = None, **fields: Any) -> Any:
 
 
 def public_gradient(data: Any, method: Method) -> tuple[dict[str, Any], Any]:
-    with learner.read(data, method, MvitSmall(from_scratch=True)) as reading:
+    with learner.read_recordings(data, method, MvitSmall(from_scratch=True)) as reading:
         rows, net = reading.rows, reading.tail
         for value in net.parameters():  # the head begins as zeros, where all is the same
             torch.nn.init.constant_(value, 0.01)
-        loss = loop._loss(net, method, rows)
+        loss = loop._make_loss(net, method, rows)
         weights = {n: v.detach() for n, v in net.named_parameters() if v.requires_grad}
         found = loop._public_mean(loss, weights, rows, np.arange(8), loop.Workload())
         return found, rows.private.clone()
@@ -107,7 +107,9 @@ def test_a_model_has_a_receipt_that_names_what_is_public(
     receipt = check_receipt(models[name])
     method = make_method(name, epsilon=8.0, unit="video")
     assert set(method.MARKS) <= set(receipt.fields)
-    assert receipt.guarantee.kind is (Kind.FORMAL_RELAXED if "feature" in name else Kind.FORMAL)
+    assert receipt.guarantee.kind is (
+        GuaranteeKind.FORMAL_RELAXED if "feature" in name else GuaranteeKind.FORMAL
+    )
     said = " ".join(explain(receipt.guarantee))
     if "feature" in name:
         assert "means of 8 x 8 pixels in 3 bits" in said and "everything in them" in said
@@ -118,14 +120,14 @@ def test_a_model_has_a_receipt_that_names_what_is_public(
     for mark in method.MARKS:
         fields = {key: value for key, value in receipt.fields.items() if key != mark}
         with pytest.raises(ValueError, match=mark):
-            promise_of(replace(receipt, fields=fields))
+            make_promise(replace(receipt, fields=fields))
 
 
 def test_public_pictures_are_written_to_be_looked_at(models: dict[str, Path]) -> None:
-    assert not along_path(models["projected"], SHEET).exists()
-    (sheet,) = reader.frames(along_path(models["feature_dp"], SHEET))
+    assert not sidecar_path(models["projected"], SHEET_SUFFIX).exists()
+    (sheet,) = reader.read_frames(sidecar_path(models["feature_dp"], SHEET_SUFFIX))
     method = method_of("feature_dp")
-    first = method.made_public()(Few()[0].frames)[0]  # type: ignore[attr-defined]
+    first = method.make_psi()(Few()[0].frames)[0]  # type: ignore[attr-defined]
     assert sheet.shape == (3 * 64, 3 * 64, 3)
     assert np.array_equal(sheet[:64, :64], first)
 
@@ -152,8 +154,8 @@ def test_records_that_are_in_both_parts_are_refused(tmp_path: Path) -> None:
 
 def test_a_data_set_without_a_public_part_is_refused_with_a_remedy() -> None:
     with pytest.raises(ValueError, match=r"public part for projected.*got Few; use dp_sgd"):
-        guides_of(Few(), method_of("projected"))
-    assert guides_of(Few(), method_of("feature_dp")) == ()
+        select_guides(Few(), method_of("projected"))
+    assert select_guides(Few(), method_of("feature_dp")) == ()
 
 
 @pytest.mark.parametrize("name", ["projected", "feature_projective"])
@@ -165,26 +167,28 @@ def test_people_are_protected_as_a_whole(name: str, tmp_path: Path) -> None:
 
 def test_a_shared_batch_has_the_epsilon_of_a_revealed_one() -> None:
     method = method_of("feature_projective", form="as_published", epsilon=1.0, epochs=8.0)
-    plan = planned(method, 60)
+    plan = make_training_plan(method, 60)
     guarantee = method.guarantee(plan)
     assert guarantee.accountant is Accountant.REVEALED_EXACT
     assert guarantee.epsilon is not None and guarantee.epsilon > 1.5
     assert str(guarantee.published_claim).startswith("CLAIMED, NOT VALID: epsilon 1")
-    secret = planned(method_of("feature_projective", epsilon=1.0, epochs=8.0), 60)
-    assert secret.epsilon(Relation.REPLACE_ONE) <= 1.0
+    secret = make_training_plan(method_of("feature_projective", epsilon=1.0, epochs=8.0), 60)
+    assert secret.compute_epsilon(Relation.REPLACE_ONE) <= 1.0
 
 
 def test_a_blur_is_warned_of_in_the_guarantee() -> None:
     method = method_of("feature_dp", psi="blur")
-    assert "can be sharpened" in " ".join(method.guarantee(planned(method, 60)).caveats)
+    assert "can be sharpened" in " ".join(method.guarantee(make_training_plan(method, 60)).caveats)
 
 
 def test_under_a_ledger_one_psi_is_public_for_ever() -> None:
     method = method_of("feature_dp")
-    cost = partial(cost_of(method, [planned(method, 8)], {}), run_id="r", units=(0,))
-    content = Content.of(Few()[0])
+    cost = partial(
+        make_run_cost(method, [make_training_plan(method, 8)], {}), run_id="r", units=(0,)
+    )
+    content = Content.from_value(Few()[0])
     run = cost(contents=(content,), masks=(b"",))
-    assert run.public == "features" and run.masks == (method.made_public().mark(is_photo=False),)  # type: ignore[attr-defined]
+    assert run.public == "features" and run.masks == (method.make_psi().mark(is_photo=False),)  # type: ignore[attr-defined]
 
 
 def test_worn_sensors_have_no_such_methods() -> None:

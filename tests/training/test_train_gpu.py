@@ -16,11 +16,11 @@ import pytest
 from masquerade.errors import BadInput
 from masquerade.networks import mvit_layers
 from masquerade.noise import Noise
-from masquerade.noise.gpu import by_tensors, gaussian_cells
+from masquerade.noise.gpu import fill_by_tensors, sample_gaussian_cells
 from masquerade.training import gradients, loop, step
 from masquerade.training.loop import Workload
 from masquerade.training.methods import DpSgd
-from masquerade.training.plan import Poisson, TrainingPlan
+from masquerade.training.plan import PoissonSampling, TrainingPlan
 from masquerade.training.rows import Rows
 
 torch = pytest.importorskip("torch")
@@ -34,7 +34,7 @@ CLASSES, UNITS = 5, 12
 
 def planned(**fields: Any) -> TrainingPlan:
     known = {"steps": 3, "clip_norm": 1.0, "noise_multiplier": 1.0, "delta": 1e-5}
-    return TrainingPlan(sampler=Poisson(units=UNITS, expected=6), **(known | fields))
+    return TrainingPlan(sampler=PoissonSampling(units=UNITS, expected=6), **(known | fields))
 
 
 def sums(device: str = "cpu") -> dict[str, Any]:
@@ -54,38 +54,40 @@ def equal(one: dict[str, Any], other: dict[str, Any]) -> bool:
 class Elsewhere(Noise):
     """Draws as a device without Triton does."""
 
-    def gaussian(self, sigma: float, shape: Any, *, grid: float | None = None) -> np.ndarray:
+    def sample_gaussian(self, sigma: float, shape: Any, *, grid: float | None = None) -> np.ndarray:
         assert grid is not None
         ratio, count = sigma / grid, int(np.prod(shape))
-        cells = gaussian_cells("cpu", ratio, count, self._spans(count), fill=by_tensors)
+        cells = sample_gaussian_cells(
+            "cpu", ratio, count, self._split_spans(count), fill=fill_by_tensors
+        )
         return np.asarray(cells.numpy() * grid).reshape(shape)
 
 
 def test_an_update_drawn_by_tensor_operations_is_the_processors_bit_for_bit() -> None:
     one, other = Noise(seed=3), Elsewhere(seed=3)
     for _ in range(2):  # the second begins where the first ended
-        found = step.noisy(sums(), planned(), one)
-        assert equal(found, step.noisy(sums(), planned(), other))
-    assert not equal(found, step.noisy(sums(), planned(), one))
+        found = step.add_step_noise(sums(), planned(), one)
+        assert equal(found, step.add_step_noise(sums(), planned(), other))
+    assert not equal(found, step.add_step_noise(sums(), planned(), one))
 
 
 @on_gpu
 def test_an_update_on_a_gpu_is_the_processors_bit_for_bit() -> None:
     one, other, plan = Noise(seed=3), Noise(seed=3), planned(noise_multiplier=0.7)
     for _ in range(2):
-        there = step.noisy(sums("cuda"), plan, one)
+        there = step.add_step_noise(sums("cuda"), plan, one)
         assert {value.device.type for value in there.values()} == {"cuda"}
-        assert equal(there, step.noisy(sums(), plan, other))
+        assert equal(there, step.add_step_noise(sums(), plan, other))
 
 
 def test_sums_too_large_to_be_exact_are_refused() -> None:
     found = {"w": torch.ones(4, 2)}
     with pytest.raises(ValueError, match=r"below 2\^53 cells together, got 4 of 1\.0"):
-        gradients.clipped_cells(found, torch.ones(4, dtype=bool), clip_norm=1.0, grid=2.0**-51)
+        gradients.sum_clipped_cells(found, torch.ones(4, dtype=bool), clip_norm=1.0, grid=2.0**-51)
 
 
 def test_bfloat16_is_refused_without_a_gpu() -> None:
-    Memory = pytest.importorskip("masquerade.training.learner").Memory
+    Memory = pytest.importorskip("masquerade.training.learner").MemorySettings
     with pytest.raises(ValueError, match="device=cuda for precision=bfloat16"):
         Memory(precision="bfloat16")
     with pytest.raises(ValueError, match="Expected rows on a GPU for precision=bfloat16"):
@@ -112,7 +114,9 @@ def run(trunk: Any, tail: Any, films: Any, *, is_cached: bool = False, work: Wor
         trunk=None if is_cached else trunk,
     )
     noise = Noise(seed=5)
-    loop.run(tail, rows, METHOD, planned(), noise=noise, work=work, progress=lambda *_: None)
+    loop.run_training(
+        tail, rows, METHOD, planned(), noise=noise, work=work, progress=lambda *_: None
+    )
     return tail.weight.detach().cpu()
 
 
@@ -158,7 +162,7 @@ def test_nobody_adds_more_than_the_bound_on_a_gpu() -> None:
     values[5, 3], values[9, 0], values[11] = math.nan, math.inf, 3.4e38
     for number, row in enumerate(values.cuda()):
         found = {"a": row[None, :30].reshape(1, 5, 6), "b": row[None, 30:]}
-        cells = gradients.clipped_cells(
+        cells = gradients.sum_clipped_cells(
             found, torch.ones(1, dtype=bool, device="cuda"), clip_norm=clip_norm, grid=grid
         )
         whole = sum(c**2 for value in cells.values() for c in value.flatten().tolist())
@@ -168,8 +172,8 @@ def test_nobody_adds_more_than_the_bound_on_a_gpu() -> None:
 
 def tail_of(device: str, part: str) -> tuple[Any, Any]:
     torch.manual_seed(3)
-    net = mvit_layers.make("mvit_small", classes=CLASSES).to(device)
-    trunk, tail = mvit_layers.split(net, part)
+    net = mvit_layers.make_mvit("mvit_small", classes=CLASSES).to(device)
+    trunk, tail = mvit_layers.split_mvit(net, part)
     films = torch.randn(8, 3, 16, 64, 64, generator=torch.Generator().manual_seed(6)).to(device)
     with torch.no_grad():
         return tail, trunk(films)[:, None]
@@ -178,7 +182,7 @@ def tail_of(device: str, part: str) -> tuple[Any, Any]:
 def gradients_of(tail: Any, inputs: Any, chosen: list[int], precision: Any) -> dict[str, Any]:
     targets = torch.arange(len(inputs), device=inputs.device)[:, None] % CLASSES
     rows = Rows(private=inputs, public=None, targets=targets, slots=np.zeros((1, 1), int))
-    loss = loop._loss(tail, METHOD, rows, precision=precision)
+    loss = loop._make_loss(tail, METHOD, rows, precision=precision)
     weights = {n: v.detach() for n, v in tail.named_parameters() if v.requires_grad}
     shares = torch.ones(len(chosen), 1, device=inputs.device)
     some = torch.tensor(chosen, device=inputs.device)
@@ -194,9 +198,9 @@ def test_gradients_on_a_gpu_are_float32_and_those_of_the_processor(
     here = gradients_of(*tail_of("cpu", part), [0, 1, 2], "float32")
     there = gradients_of(*tail_of("cuda", part), [0, 1, 2], precision)
     assert {value.dtype for value in there.values()} == {torch.float32}
-    apart = gradients.norms({name: there[name].cpu() - here[name] for name in here})
+    apart = gradients.compute_norms({name: there[name].cpu() - here[name] for name in here})
     most = 0.02 if precision == "float32" else 0.1  # convolutions take TF32 by default
-    assert (apart <= most * gradients.norms(here)).all()
+    assert (apart <= most * gradients.compute_norms(here)).all()
 
 
 @on_gpu
@@ -208,21 +212,21 @@ def test_nobodys_gradient_depends_on_place_or_company_on_a_gpu(precision: Any) -
         for chosen in ([0, 1, 2, 3], [0, 6, 7, 5], [5, 6, 7, 0])
     )
     assert all(torch.equal(one[name][0], other[name][0]) for name in one), "bit for bit"
-    apart = gradients.norms({name: moved[name][3:] - one[name][:1] for name in one})
+    apart = gradients.compute_norms({name: moved[name][3:] - one[name][:1] for name in one})
     most = 1e-3 if precision == "float32" else 0.05  # TF32 and bfloat16 round coarsely
-    assert (apart <= most * gradients.norms({name: one[name][:1] for name in one})).all()
+    assert (apart <= most * gradients.compute_norms({name: one[name][:1] for name in one})).all()
 
 
 @on_gpu
 def test_the_fused_trunk_is_near_the_plain_one_and_nobodys_place_matters() -> None:
     torch.manual_seed(3)
-    trunk, _ = mvit_layers.split(
-        mvit_layers.make("mvit_small", classes=CLASSES).cuda(), "last_norms"
+    trunk, _ = mvit_layers.split_mvit(
+        mvit_layers.make_mvit("mvit_small", classes=CLASSES).cuda(), "last_norms"
     )
     films = torch.randn(8, 3, 16, 64, 64, generator=torch.Generator().manual_seed(6)).cuda()
 
     def of(chosen: list[int], precision: Any) -> Any:
-        with torch.no_grad(), loop.lowered("cuda", precision):
+        with torch.no_grad(), loop.lower_precision("cuda", precision):
             return trunk(films[chosen]).float()
 
     one, other = of([0, 1, 2, 3], "bfloat16"), of([0, 6, 7, 5], "bfloat16")

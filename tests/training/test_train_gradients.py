@@ -18,8 +18,8 @@ from masquerade.networks import mvit_layers
 from masquerade.noise import Noise
 from masquerade.training import gradients, loop, step
 from masquerade.training.methods import DpSgd
-from masquerade.training.plan import Poisson, TrainingPlan
-from masquerade.training.rows import Rows, gathered, slots_of
+from masquerade.training.plan import PoissonSampling, TrainingPlan
+from masquerade.training.rows import Rows, gather_rows, slots_of
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)
@@ -31,7 +31,7 @@ METHOD = DpSgd(epsilon=8.0, unit="subject")
 
 def planned(units: int = 8, expected: int = 8, **fields: Any) -> TrainingPlan:
     known = {"steps": 1, "clip_norm": 1.0, "noise_multiplier": 1.0, "delta": 1e-5}
-    return TrainingPlan(sampler=Poisson(units=units, expected=expected), **(known | fields))
+    return TrainingPlan(sampler=PoissonSampling(units=units, expected=expected), **(known | fields))
 
 
 def norm(cells: dict[str, Any], grid: float) -> Fraction:
@@ -54,7 +54,7 @@ def test_nobody_adds_more_than_the_bound(
     bound = Fraction(clip_norm) ** 2
     total = {"a": torch.zeros(3, dtype=torch.int64), "b": torch.zeros(2, 1, dtype=torch.int64)}
     for number in range(len(values)):
-        alone = gradients.clipped_cells(
+        alone = gradients.sum_clipped_cells(
             {name: value[number : number + 1] for name, value in found.items()},
             torch.tensor([True]),
             clip_norm=clip_norm,
@@ -65,7 +65,7 @@ def test_nobody_adds_more_than_the_bound(
             assert norm(alone, grid) == 0
         total = {name: total[name] + alone[name] for name in total}
     present = torch.ones(len(values), dtype=torch.bool)
-    cells = gradients.clipped_cells(found, present, clip_norm=clip_norm, grid=grid)
+    cells = gradients.sum_clipped_cells(found, present, clip_norm=clip_norm, grid=grid)
     for name, value in cells.items():  # norms may round by shape, a cell a record at the most
         assert (value - total[name]).abs().max() <= len(values), "no one poisons others"
     assert norm(cells, grid) <= len(values) ** 2 * bound
@@ -74,23 +74,25 @@ def test_nobody_adds_more_than_the_bound(
 def test_contributions_are_cut_towards_zero_and_small_ones_are_not_scaled() -> None:
     grid = 2.0**-10
     found = {"w": torch.tensor([[0.9, -0.9, 1.5, -1.5, 2.0, -2.0]]) * grid}
-    cells = gradients.clipped_cells(found, torch.tensor([True]), clip_norm=1.0, grid=grid)
+    cells = gradients.sum_clipped_cells(found, torch.tensor([True]), clip_norm=1.0, grid=grid)
     assert cells["w"].tolist() == [0, 0, 1, -1, 2, -2]
 
 
 def test_those_who_only_fill_up_add_nothing() -> None:
     found = {"w": torch.tensor([[0.5, 0.0], [9.0, 9.0], [math.nan, 1.0]])}
     present = torch.tensor([True, False, False])
-    cells = gradients.clipped_cells(found, present, clip_norm=1.0, grid=2.0**-10)
+    cells = gradients.sum_clipped_cells(found, present, clip_norm=1.0, grid=2.0**-10)
     assert cells["w"].tolist() == [512, 0]
     with pytest.raises(ValueError, match="clip_norm"):
-        gradients.clipped_cells(found, present, clip_norm=0.0, grid=2.0**-10)
+        gradients.sum_clipped_cells(found, present, clip_norm=0.0, grid=2.0**-10)
 
 
 def test_a_weight_without_axes_is_clipped_too() -> None:
     found = {"scale": torch.tensor([3.0, -0.5])}
-    cells = gradients.clipped_cells(found, torch.ones(2, dtype=bool), clip_norm=1.0, grid=2.0**-10)
-    update = step.noisy(cells, planned(), Noise(seed=1))
+    cells = gradients.sum_clipped_cells(
+        found, torch.ones(2, dtype=bool), clip_norm=1.0, grid=2.0**-10
+    )
+    update = step.add_step_noise(cells, planned(), Noise(seed=1))
     assert cells["scale"].shape == update["scale"].shape == ()
 
 
@@ -111,7 +113,7 @@ def conv() -> Any:
 
 def mvit_tail() -> Any:
     torch.manual_seed(3)
-    return mvit_layers.split(mvit_layers.make("mvit_small", classes=4), "last_norms")[1]
+    return mvit_layers.split_mvit(mvit_layers.make_mvit("mvit_small", classes=4), "last_norms")[1]
 
 
 NETS = [(mlp, (6,)), (conv, (3, 8, 8)), (mvit_tail, (129, 128))]
@@ -168,8 +170,8 @@ def test_nobodys_gradient_depends_on_place_or_company(
     assert all(torch.equal(one[name][0], other[name][0]) for name in one), "bit for bit"
     assert not all(torch.equal(one[name][1], other[name][1]) for name in one)
     # At another place a kernel may round differently, and no more than that.
-    apart = gradients.norms({name: moved[name][3:] - one[name][:1] for name in one})
-    assert (apart <= 1e-5 * gradients.norms({name: one[name][:1] for name in one})).all()
+    apart = gradients.compute_norms({name: moved[name][3:] - one[name][:1] for name in one})
+    assert (apart <= 1e-5 * gradients.compute_norms({name: one[name][:1] for name in one})).all()
 
 
 @pytest.mark.parametrize(("make", "shape"), NETS[:2], ids=["mlp", "conv"])
@@ -205,10 +207,10 @@ def drawn(count: int, *, seed: int = 9) -> Any:
 def cells_of(
     tail: Any, rows: Rows, units: list[int], plan: TrainingPlan, physical: int = 4
 ) -> dict[str, Any]:
-    loss = loop._loss(tail, METHOD, rows)
+    loss = loop._make_loss(tail, METHOD, rows)
     work = loop.Workload(physical=physical)
     sums = loop._private_sum(loss, trained(tail), rows, plan, work)
-    return sums.cells(np.array(units, int))
+    return sums.sum_cells(np.array(units, int))
 
 
 def apart(one: dict[str, Any], other: dict[str, Any], grid: float) -> Fraction:
@@ -234,7 +236,7 @@ def test_a_batch_worked_on_in_pieces_gives_the_same_update() -> None:
     sums = []
     for size in (16, 8, 4):
         cut = [
-            gradients.clipped_cells(
+            gradients.sum_clipped_cells(
                 {name: value[at : at + size] for name, value in found.items()},
                 keep[:size],
                 clip_norm=0.5,
@@ -256,14 +258,14 @@ def test_a_units_gradients_are_averaged_before_they_are_clipped() -> None:
     one, other = torch.tensor([True]), {name: value[2:] for name, value in found.items()}
     scale = {"clip_norm": 0.1, "grid": plan.grid}
     ours = cells_of(tail, rows, [0], plan)
-    right = gradients.clipped_cells(mean, one, **scale)
+    right = gradients.sum_clipped_cells(mean, one, **scale)
     assert apart(ours, right, plan.grid) < (1e-5) ** 2
-    each = gradients.clipped_cells(
+    each = gradients.sum_clipped_cells(
         {name: value[:2] for name, value in found.items()}, torch.tensor([True, True]), **scale
     )
     assert apart(ours, {name: value // 2 for name, value in each.items()}, plan.grid) > 0.01**2
     few = cells_of(tail, rows, [1], plan)  # a unit with fewer rows: the mean over those it has
-    assert apart(few, gradients.clipped_cells(other, one, **scale), plan.grid) < (1e-5) ** 2
+    assert apart(few, gradients.sum_clipped_cells(other, one, **scale), plan.grid) < (1e-5) ** 2
 
 
 def test_a_subject_has_no_more_recordings_than_the_cap() -> None:
@@ -284,7 +286,7 @@ def test_a_subject_has_no_more_recordings_than_the_cap() -> None:
 
 def test_shares_of_a_unit_add_up_to_one_and_of_nobody_to_zero() -> None:
     rows = laid(drawn(4), [[0, 1, 2], [3, -1, -1]])
-    inputs, targets, shares = gathered(rows, np.array([1, -1, 0]))
+    inputs, targets, shares = gather_rows(rows, np.array([1, -1, 0]))
     assert inputs.shape == (3, 3, 3) and targets.shape == (3, 3)
     assert shares.tolist() == [[1, 0, 0], [0, 0, 0], pytest.approx([1 / 3] * 3)]
 

@@ -22,7 +22,7 @@ from masquerade.noise import Noise
 from masquerade.training import loop
 from masquerade.training.loop import Workload
 from masquerade.training.methods import DpSgd
-from masquerade.training.plan import Poisson, TrainingPlan
+from masquerade.training.plan import PoissonSampling, TrainingPlan
 from masquerade.training.rows import Rows
 
 torch = pytest.importorskip("torch")
@@ -43,7 +43,7 @@ def plan_of(epsilon: float) -> TrainingPlan:
 
 def short(steps: int = 20, *, noise_multiplier: float = 1.0) -> TrainingPlan:
     """A plan of few steps, uncalibrated."""
-    sampler = Poisson(units=UNITS, expected=60)
+    sampler = PoissonSampling(units=UNITS, expected=60)
     return TrainingPlan(
         sampler=sampler, steps=steps, clip_norm=1.0, noise_multiplier=noise_multiplier, delta=1e-5
     )
@@ -73,7 +73,7 @@ def run(
 ) -> list[tuple[int, int]]:
     told: list[tuple[int, int]] = []
     known = {"noise": Noise(), "work": Workload(physical=100)}
-    loop.run(
+    loop.run_training(
         net,
         fields.pop("rows", None) or rows(),
         how or method(),
@@ -120,7 +120,7 @@ def test_weights_that_are_not_trained_stay() -> None:
 
 def test_a_plan_for_other_units_is_refused() -> None:
     other = TrainingPlan(
-        sampler=Poisson(units=9, expected=3),
+        sampler=PoissonSampling(units=9, expected=3),
         steps=2,
         clip_norm=1.0,
         noise_multiplier=1.0,
@@ -162,8 +162,8 @@ def stop_after(steps: int) -> Any:
 def test_a_class_counts_as_much_as_its_weight() -> None:
     net, data = tail(), rows()
     weights = {name: value.detach() for name, value in net.named_parameters()}
-    plain = loop._loss(net, method(), data)
-    heavy = loop._loss(net, method(class_weights=(1.0, 3.0, 0.5, 1.0)), data)
+    plain = loop._make_loss(net, method(), data)
+    heavy = loop._make_loss(net, method(class_weights=(1.0, 3.0, 0.5, 1.0)), data)
     for target, factor in enumerate((1.0, 3.0, 0.5, 1.0)):
         wanted = torch.tensor([target]), torch.ones(1)
         ratio = heavy(weights, data.private[:1], wanted) / plain(weights, data.private[:1], wanted)

@@ -44,12 +44,12 @@ def enrolled(path: Path, films: Any) -> Ledger:
         rule=FilterName.RENYI,
         public="people",
     )
-    ledger.add_all("ward", [(Content.of(video), None) for video in films])
+    ledger.add_contents("ward", [(Content.from_value(video), None) for video in films])
     return ledger
 
 
 def run_of(films: Any, masks: tuple[bytes, ...], name: str = "r", public: str = "people") -> Run:
-    contents = tuple(Content.of(video) for video in films)
+    contents = tuple(Content.from_value(video) for video in films)
     return Run(
         run_id=name,
         method="public_part",
@@ -63,7 +63,7 @@ def run_of(films: Any, masks: tuple[bytes, ...], name: str = "r", public: str = 
 
 
 def spends(ledger: Ledger) -> int:
-    return sum(entry.kind == "reserve" for entry in ledger.entries())
+    return sum(entry.kind == "reserve" for entry in ledger.read_entries())
 
 
 def test_masks_stay_what_they_were_for_an_account(tmp_path: Path) -> None:
@@ -90,7 +90,7 @@ def test_of_files_of_the_same_footage_one_has_a_public_part(tmp_path: Path) -> N
     films = list(Few())
     ledger = enrolled(tmp_path, films[:2])
     trim = films[0].frames[1:]
-    ledger.add("ward", trim, same_as=Content.of(films[0]))
+    ledger.add_content("ward", trim, same_as=Content.from_value(films[0]))
     for masks in ((b"a", b"b"), (b"a", b"a")):  # equal masks show other pixels of a trim
         with pytest.raises(ValueError, match="of files added with --same-as, one"):
             ledger.reserve_run(run_of([films[0], trim], masks))
@@ -137,10 +137,10 @@ def test_complementary_masks_of_one_film_teach_nothing(tmp_path: Path, has_ledge
 def test_a_dry_run_refuses_the_masks_that_a_run_would(tmp_path: Path) -> None:
     ledger = enrolled(tmp_path, Few())
     method = make_method("public_part", epsilon=8.0, unit="video")
-    cost = bills.cost_of(method, [method.plan_run(8)], {})
+    cost = bills.make_run_cost(method, [method.plan_run(8)], {})
     quiet: dict[str, Any] = {"unit": "video"}
     with pytest.raises(ValueError, match="other ones for 4 recordings"):
-        bills.quote(ledger, Halves(), cost, **quiet)
+        bills.quote_cost(ledger, Halves(), cost, **quiet)
     with pytest.raises(BadInput, match="a person mask with every recording"):
-        bills.quote(ledger, Few(has_mask=False), cost, **quiet)
-    bills.quote(ledger, Halves(is_turned=False), cost, **quiet)
+        bills.quote_cost(ledger, Few(has_mask=False), cost, **quiet)
+    bills.quote_cost(ledger, Halves(is_turned=False), cost, **quiet)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from masquerade import catalog
-from masquerade.accounting import epsilon
+from masquerade.accounting import compute_epsilon
 from masquerade.accounting.verdict import renyi_epsilon
 from masquerade.errors import BadInput
 from masquerade.events import (
@@ -21,7 +21,7 @@ from masquerade.events import (
     PoissonSampledDpEvent,
     RevealedSampledDpEvent,
 )
-from masquerade.guarantee import Accountant, Guarantee, Kind, Relation
+from masquerade.guarantee import Accountant, Guarantee, GuaranteeKind, Relation
 from masquerade.noise import Noise
 from masquerade.publish.models import make_method
 from masquerade.receipt import Receipt, write_receipt
@@ -30,7 +30,7 @@ from masquerade.training.methods import DpSgd, MaskDp
 from masquerade.training.plan import TrainingPlan
 from masquerade.wording import explain
 
-_ALL = [catalog.example("training", name) for name in catalog.names("training")]
+_ALL = [catalog.make_example("training", name) for name in catalog.list_entries("training")]
 METHODS = [method for method in _ALL if isinstance(method, Method)]  # ensembles: test_ensemble.py
 UNITS = 60
 
@@ -44,7 +44,7 @@ each_private = pytest.mark.parametrize(
 def _reckoned_once() -> Iterator[None]:
     """What a plan costs depends on its fields alone; it is asked for again and again here."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(TrainingPlan, "epsilon", cache(TrainingPlan.epsilon))
+        patch.setattr(TrainingPlan, "compute_epsilon", cache(TrainingPlan.compute_epsilon))
         yield
 
 
@@ -75,7 +75,7 @@ def test_a_method_is_a_frozen_dataclass_named_by_its_file(method: Method) -> Non
     assert isinstance(method, Method) and dataclasses.is_dataclass(method)
     with pytest.raises(dataclasses.FrozenInstanceError):
         method.epsilon = 1.0  # type: ignore[misc]
-    assert method.name in catalog.names("training")
+    assert method.name in catalog.list_entries("training")
     assert make_method(method.name, epsilon=8.0, unit="video") == method
     with pytest.raises(TypeError):
         type(method)(8.0, unit="video")  # type: ignore[misc]
@@ -158,20 +158,24 @@ def test_cost_and_guarantee_are_known_before_data(method: Method) -> None:
     assert isinstance(event, DpEvent) and plan.sampler.units == UNITS
     assert guarantee.epsilon is not None and guarantee.epsilon <= method.epsilon
     assert guarantee.epsilon > 0.99 * method.epsilon
-    truth = epsilon(event, delta=method.delta, relation=method.met)
+    truth = compute_epsilon(event, delta=method.delta, relation=method.target_relation)
     assert truth <= guarantee.epsilon <= truth + 1e-4
     assert str(UNITS) in guarantee.assumed_public[0]
-    assert guarantee.kind is (Kind.FORMAL_RELAXED if method.HAS_PUBLIC else Kind.FORMAL)
+    assert guarantee.kind is (
+        GuaranteeKind.FORMAL_RELAXED if method.HAS_PUBLIC else GuaranteeKind.FORMAL
+    )
 
 
 @each_private
 def test_both_relations_are_printed_with_their_epsilon(method: Method) -> None:
     plan = plan_of(method)
     said = " ".join(explain(promise(method)))
-    other = Relation.REPLACE_ONE if method.met is Relation.ZERO_OUT else Relation.ZERO_OUT
-    assert f"epsilon {plan.epsilon(other):g} under {other.value}" in said
-    assert plan.epsilon(Relation.ZERO_OUT) < plan.epsilon(Relation.REPLACE_ONE)
-    assert promise(method).relation is method.met
+    other = (
+        Relation.REPLACE_ONE if method.target_relation is Relation.ZERO_OUT else Relation.ZERO_OUT
+    )
+    assert f"epsilon {plan.compute_epsilon(other):g} under {other.value}" in said
+    assert plan.compute_epsilon(Relation.ZERO_OUT) < plan.compute_epsilon(Relation.REPLACE_ONE)
+    assert promise(method).relation is method.target_relation
 
 
 @each_method
@@ -180,7 +184,7 @@ def test_without_an_epsilon_nothing_is_promised(method: Method) -> None:
     plan = free.plan_run(UNITS)
     guarantee = free.guarantee(plan)
     assert plan.noise_multiplier == 0 and isinstance(free.event(plan), NoGuaranteeDpEvent)
-    assert guarantee.kind is Kind.NONE and guarantee.epsilon is guarantee.delta is None
+    assert guarantee.kind is GuaranteeKind.NONE and guarantee.epsilon is guarantee.delta is None
     assert guarantee.accountant is Accountant.NONE and guarantee.caveats == ()
     assert explain(guarantee)[0] == "No guarantee."
     receipt = receipt_of(free)
@@ -190,20 +194,24 @@ def test_without_an_epsilon_nothing_is_promised(method: Method) -> None:
 
 @each_method
 def test_fields_and_receipt_make_the_json_round_trip(method: Method) -> None:
-    fields = json.loads(json.dumps(method.fields()))
+    fields = json.loads(json.dumps(method.encode_fields()))
     fields["class_weights"] = tuple(fields["class_weights"])
     assert type(method)(**fields) == method
     plan = plan_of(method)
     receipt = receipt_of(method, mask_sha256="0" * 64)
     again = Receipt.from_json(receipt.to_json())
     assert again == receipt and again.dp_event == method.event(plan)
-    assert again.fields == json.loads(json.dumps(method.fields())) | {"mask_sha256": "0" * 64}
+    assert again.fields == json.loads(json.dumps(method.encode_fields())) | {
+        "mask_sha256": "0" * 64
+    }
     known = {field.name for field in dataclasses.fields(method)}
-    assert known - set(method.LATER) <= set(method.fields()) <= known
+    assert known - set(method.LATER) <= set(method.encode_fields()) <= known
     assert not again.is_rehearsal
     rehearsal = receipt_of(method, Noise(seed=1))
-    assert rehearsal.is_rehearsal and rehearsal.guarantee.kind is Kind.NONE
-    assert rehearsal.fields == method.fields(), "without masks there is no fingerprint of them"
+    assert rehearsal.is_rehearsal and rehearsal.guarantee.kind is GuaranteeKind.NONE
+    assert rehearsal.fields == method.encode_fields(), (
+        "without masks there is no fingerprint of them"
+    )
 
 
 @each_method
@@ -226,8 +234,8 @@ def test_a_batch_is_never_larger_than_there_are_units() -> None:
 
 
 def test_the_public_part_alone_has_no_noise_and_promises_nothing() -> None:
-    method = catalog.example("training", "public_part")
-    assert plan_of(method).noise_multiplier == 0 and promise(method).kind is Kind.NONE
+    method = catalog.make_example("training", "public_part")
+    assert plan_of(method).noise_multiplier == 0 and promise(method).kind is GuaranteeKind.NONE
     assert isinstance(method.event(plan_of(method)), NoGuaranteeDpEvent)
 
 
@@ -261,7 +269,7 @@ def test_as_published_the_guarantee_is_that_of_a_revealed_batch() -> None:
     assert guarantee.epsilon is not None and guarantee.epsilon > 4 * PUBLISHED.epsilon
     assert guarantee.published_claim is not None
     assert guarantee.published_claim.startswith("CLAIMED, NOT VALID: epsilon 1 ")
-    zero_out = plan.epsilon(Relation.ZERO_OUT)
+    zero_out = plan.compute_epsilon(Relation.ZERO_OUT)
     assert 2 < zero_out < guarantee.epsilon
     assert f"epsilon {zero_out:g} under zero_out" in " ".join(guarantee.caveats)
     receipt = receipt_of(PUBLISHED)
@@ -271,7 +279,7 @@ def test_as_published_the_guarantee_is_that_of_a_revealed_batch() -> None:
 def test_independent_batches_are_accounted_as_secret_and_claim_nothing_else() -> None:
     method = MaskDp(epsilon=8.0, unit="video")
     plan = plan_of(method)
-    assert isinstance(plan.event().event, PoissonSampledDpEvent) and not method.shares_batch
+    assert isinstance(plan.event().event, PoissonSampledDpEvent) and not method.is_batch_shared
     guarantee = promise(method)
     assert guarantee.published_claim is None and guarantee.relation is Relation.REPLACE_ONE
     assert "masks" in guarantee.assumed_public[-1] and "people" in guarantee.assumed_public[-1]
@@ -285,7 +293,7 @@ def test_who_is_there_is_not_hidden_by_mask_dp(form: Any) -> None:
     with pytest.raises(ValueError, match="replace_one in training, got add_remove"):
         MaskDp(epsilon=8.0, unit="video", form=form, relation="add_remove")
     zero_out = MaskDp(epsilon=8.0, unit="video", form=form, relation="zero_out")
-    assert zero_out.met is Relation.ZERO_OUT
+    assert zero_out.target_relation is Relation.ZERO_OUT
     for field, wrong in (("weight", 0.0), ("public_batch", 0)):
         with pytest.raises(ValueError, match=field):
             MaskDp(epsilon=8.0, unit="video", form=form, **{field: wrong})
@@ -313,9 +321,12 @@ def test_an_unknown_method_is_refused_with_the_list() -> None:
 
 def test_a_field_that_came_later_is_named_only_where_it_is_not_as_usual() -> None:
     usual = DpSgd(epsilon=8.0, unit="video")
-    assert not {"momentum", "schedule"} & set(usual.fields())
+    assert not {"momentum", "schedule"} & set(usual.encode_fields())
     other = dataclasses.replace(usual, momentum=0.5, schedule="constant")
-    assert other.fields() == usual.fields() | {"momentum": 0.5, "schedule": "constant"}
-    assert DpSgd(**other.fields() | {"class_weights": ()}) == other
-    assert other.made(other.fields() | {"mask_sha256": "0" * 64})
-    assert not usual.made(other.fields()), "another schedule made another model"
+    assert other.encode_fields() == usual.encode_fields() | {
+        "momentum": 0.5,
+        "schedule": "constant",
+    }
+    assert DpSgd(**other.encode_fields() | {"class_weights": ()}) == other
+    assert other.has_fields(other.encode_fields() | {"mask_sha256": "0" * 64})
+    assert not usual.has_fields(other.encode_fields()), "another schedule made another model"

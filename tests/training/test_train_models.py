@@ -23,11 +23,11 @@ from masquerade.errors import BadInput
 from masquerade.events import event_to_json
 from masquerade.noise import Noise
 from masquerade.publish import receipts
-from masquerade.publish.collections import split_of
+from masquerade.publish.collections import select_split
 from masquerade.publish.receipts import check_receipt
 from masquerade.training import method
-from masquerade.training.learner import load_model, said_of
-from masquerade.training.plan import Poisson, TrainingPlan
+from masquerade.training.learner import load_model, read_model_fields
+from masquerade.training.plan import PoissonSampling, TrainingPlan
 
 torch = pytest.importorskip("torch")
 files = pytest.importorskip("safetensors.torch")
@@ -39,8 +39,8 @@ torch.set_num_threads(1)
 def _reckoned_once() -> Iterator[None]:
     """What a plan costs depends on its fields alone; it is asked for again and again here."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(TrainingPlan, "epsilon", cache(TrainingPlan.epsilon))
-        patch.setattr(method, "calibrated", cache(method.calibrated))
+        patch.setattr(TrainingPlan, "compute_epsilon", cache(TrainingPlan.compute_epsilon))
+        patch.setattr(method, "calibrate_plan", cache(method.calibrate_plan))
         yield
 
 
@@ -112,10 +112,10 @@ def test_a_receipt_without_a_field_is_refused(field: str, copied: Path) -> None:
 
 
 def test_the_last_digits_of_another_machine_are_forgiven() -> None:
-    one, other = (Poisson(units=8, expected=4).event(z, 4) for z in (1.0, 1 + 1e-12))
-    assert receipts._alike(event_to_json(one), event_to_json(other))
-    more = Poisson(units=8, expected=4).event(1 + 1e-4, 4)
-    assert not receipts._alike(event_to_json(one), event_to_json(more))
+    one, other = (PoissonSampling(units=8, expected=4).event(z, 4) for z in (1.0, 1 + 1e-12))
+    assert receipts._are_events_equal(event_to_json(one), event_to_json(other))
+    more = PoissonSampling(units=8, expected=4).event(1 + 1e-4, 4)
+    assert not receipts._are_events_equal(event_to_json(one), event_to_json(more))
 
 
 def test_an_edited_model_is_refused(copied: Path, command: Any) -> None:
@@ -169,22 +169,22 @@ def test_class_weights_for_other_classes_leave_nothing(tmp_path: Path) -> None:
 
 
 def test_a_split_that_was_chosen_is_respected() -> None:
-    assert split_of(Stage(), "train").split == "train"  # type: ignore[attr-defined]
-    assert split_of(Stage(), "test").split == "test"  # type: ignore[attr-defined]
+    assert select_split(Stage(), "train").split == "train"  # type: ignore[attr-defined]
+    assert select_split(Stage(), "test").split == "test"  # type: ignore[attr-defined]
     public = Stage(split="public")
-    assert split_of(public, "train") is public and split_of(public, "test") is public
+    assert select_split(public, "train") is public and select_split(public, "test") is public
     everything = HMDB51(root=Path("videos"), split="all")
-    assert split_of(everything, "train") is everything
+    assert select_split(everything, "train") is everything
     for usual in (Stage(split="all"), HMDB51(root=Path("videos"), split="train")):
-        assert split_of(usual, "test") is usual, "it was said"
+        assert select_split(usual, "test") is usual, "it was said"
     few = Few()
-    assert split_of(few, "train") is few, "it has no splits"
+    assert select_split(few, "train") is few, "it has no splits"
 
 
 def test_other_kinds_of_data_are_refused_unread() -> None:
     for other in (Stage(kind="photos"), Stage(kind="signals"), Watch()):
         with pytest.raises(BadInput, match="Expected a data set of videos, got "):
-            split_of(other, "train")
+            select_split(other, "train")
 
 
 def put(*paths: Path) -> None:
@@ -202,7 +202,7 @@ def test_a_folder_without_splits_can_be_trained_and_tested_on(tmp_path: Path, co
     done = command("train", target, *how, *words, "--json")
     assert done.code == 0, done.err
     assert load_model(target).classes == ("run", "walk")
-    assert said_of(target)["learned"] == {"data": "folder", "split": "all"}
+    assert read_model_fields(target)["learned"] == {"data": "folder", "split": "all"}
     refused = command("evaluate", target, *words)
     assert refused.code == 4 and "say --private and publish nothing" in refused.err
     assert "Top-1" not in refused.out
@@ -215,10 +215,10 @@ def test_a_folder_with_splits_is_trained_and_tested_on_its_own(tmp_path: Path) -
     for part in ("train", "test"):
         (tmp_path / part).mkdir()
     for part in ("train", "test"):
-        found = split_of(Folder(root=tmp_path), part)
+        found = select_split(Folder(root=tmp_path), part)
         assert found.split == part  # type: ignore[attr-defined]
     chosen = Folder(root=tmp_path, split="test")
-    assert split_of(chosen, "train") is chosen
+    assert select_split(chosen, "train") is chosen
 
 
 @pytest.mark.parametrize(("there", "wanted"), [("train", "test"), ("test", "train")])
@@ -227,7 +227,7 @@ def test_a_folder_with_one_split_is_not_taken_for_the_other(
 ) -> None:
     put(tmp_path / there / "walk" / "a.mp4", tmp_path / there / "run" / "b.mp4")
     with pytest.raises(BadInput, match=f"Expected a folder {wanted}"):
-        len(split_of(Folder(root=tmp_path), wanted))
+        len(select_split(Folder(root=tmp_path), wanted))
 
 
 def test_an_epsilon_below_what_is_stated_leaves_nothing(tmp_path: Path) -> None:

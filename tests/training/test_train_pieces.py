@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from masquerade.training import gradients
-from masquerade.training.step import Replayed, sizes
+from masquerade.training.step import ReplayedFunction, split_sizes
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)
@@ -21,14 +21,14 @@ on_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
 def test_pieces_hold_everyone_in_two_shapes_and_hardly_anybody_else(
     count: int, physical: int
 ) -> None:
-    found = sizes(count, physical)
+    found = split_sizes(count, physical)
     short = -(-physical // 4)
     assert 0 <= sum(found) - count < short
     assert set(found) <= {physical, short}
 
 
 def test_no_batch_is_no_piece() -> None:
-    assert sizes(0, 16) == []
+    assert split_sizes(0, 16) == []
 
 
 def laid(*, is_turned: bool) -> Any:
@@ -40,17 +40,19 @@ def laid(*, is_turned: bool) -> Any:
 def test_cells_come_back_in_the_shape_of_the_weight_however_gradients_lie(is_turned: bool) -> None:
     held, small = laid(is_turned=is_turned), torch.arange(6.0).reshape(3, 2) - 3
     found = {"small": small, "large": held, "single": torch.tensor([1.0, -2.0, 3.0])}
-    cells = gradients.clipped_cells(found, torch.ones(3, dtype=bool), clip_norm=1e9, grid=2.0**-10)
+    cells = gradients.sum_clipped_cells(
+        found, torch.ones(3, dtype=bool), clip_norm=1e9, grid=2.0**-10
+    )
     for name, value in found.items():
         assert torch.equal(cells[name], (value.double() * 2**10).trunc().sum(dim=0).long())
 
 
 def test_on_a_processor_work_is_called_plainly() -> None:
     total = torch.zeros(2)
-    work = Replayed(total.add_)
+    work = ReplayedFunction(total.add_)
     for number in (1.0, 2.0, 3.0):
         work(torch.full((2,), number))
-    assert total.tolist() == [6.0, 6.0] and work.count == 0
+    assert total.tolist() == [6.0, 6.0] and work.num_shapes == 0
 
 
 @on_gpu
@@ -61,11 +63,11 @@ def test_a_replay_does_the_work_with_the_numbers_it_is_given() -> None:
         calls.append(given)
         total.add_(given * 2)
 
-    replayed = Replayed(work)
+    replayed = ReplayedFunction(work)
     for number in range(1, 6):
         replayed(torch.full((2,), float(number), device="cuda"))
     assert total.tolist() == [30.0, 30.0]
-    assert len(calls) == 2 and replayed.count == 1, "once plainly, once recorded"
+    assert len(calls) == 2 and replayed.num_shapes == 1, "once plainly, once recorded"
 
 
 @on_gpu
@@ -76,10 +78,10 @@ def test_work_that_waits_for_the_device_is_called_plainly_every_time() -> None:
         if given.sum().item() > 0:
             total.add_(given)
 
-    replayed = Replayed(work)
+    replayed = ReplayedFunction(work)
     for number in (1.0, 2.0, -7.0, 3.0):
         replayed(torch.full((2,), number, device="cuda"))
-    assert total.tolist() == [6.0, 6.0] and replayed.count == 0
+    assert total.tolist() == [6.0, 6.0] and replayed.num_shapes == 0
 
 
 @on_gpu
@@ -87,8 +89,8 @@ def test_clipped_sums_on_a_gpu_are_the_processors() -> None:
     found = {"large": laid(is_turned=True) * 1e-2, "small": laid(is_turned=False)[:, 0]}
     found["small"][1, 4] = torch.nan
     present, scale = torch.tensor([True, True, False]), {"clip_norm": 0.7, "grid": 2.0**-30}
-    here = gradients.clipped_cells(found, present, **scale)
+    here = gradients.sum_clipped_cells(found, present, **scale)
     moved = {name: value.cuda() for name, value in found.items()}
-    there = gradients.clipped_cells(moved, present.cuda(), **scale)
+    there = gradients.sum_clipped_cells(moved, present.cuda(), **scale)
     for name, value in here.items():  # norms may round by device, a cell a record at the most
         assert value.any() and (value - there[name].cpu()).abs().max() <= 1

@@ -90,7 +90,7 @@ def test_a_float_blur_gives_the_face_back(sigma: float) -> None:
 def test_means_of_blocks_in_few_bits_cannot_be_sharpened(block: int, ceiling: float) -> None:
     truth, psi = face(), Psi(block=block, bits=4)
     picture = np.repeat(np.rint(truth).astype(np.uint8)[..., None], 3, axis=2)
-    levels = psi.levels(picture)[..., 0]
+    levels = psi.compute_levels(picture)[..., 0]
     sharpened = psnr(np.clip(enlarged(levels, psi), 0, 255), truth)
     plain = psnr(psi(picture)[..., 0].astype(float), truth)
     assert sharpened < ceiling and plain < ceiling
@@ -102,7 +102,7 @@ def test_the_attack_is_a_good_one() -> None:
     truth = face()
     picture = np.repeat(np.rint(truth).astype(np.uint8)[..., None], 3, axis=2)
     psi = Psi(block=4, bits=8)
-    attacked = psnr(enlarged(psi.levels(picture)[..., 0], psi), truth)
+    attacked = psnr(enlarged(psi.compute_levels(picture)[..., 0], psi), truth)
     assert attacked > psnr(psi(picture)[..., 0].astype(float), truth)
     assert attacked > CEILING_DB + 2
 
@@ -113,7 +113,7 @@ def test_psi_is_whole_numbers_of_one_picture_alone(psi: Psi) -> None:
     films = rng.integers(0, 256, (2, 3, 21, 34, 3), np.uint8)
     before = films.copy()
     found = psi(films)
-    assert found.dtype == np.uint8 == psi.levels(films).dtype and found.shape == films.shape
+    assert found.dtype == np.uint8 == psi.compute_levels(films).dtype and found.shape == films.shape
     assert np.array_equal(films, before)
     assert np.array_equal(found[1, 2], psi(films[1, 2]))
     with pytest.raises(TypeError, match="uint8"):
@@ -135,7 +135,7 @@ def test_pictures_of_any_size_and_edges_are_pooled() -> None:
         grey = np.full((*size, 3), 200, np.uint8)
         assert psi(grey).shape == grey.shape
         assert np.abs(psi(grey).astype(int) - 200).max() <= 1
-    assert psi.levels(np.zeros((33, 16, 3), np.uint8)).shape == (3, 1, 3)
+    assert psi.compute_levels(np.zeros((33, 16, 3), np.uint8)).shape == (3, 1, 3)
 
 
 def test_what_hides_nothing_is_refused_and_a_blur_is_warned_of() -> None:
@@ -144,9 +144,9 @@ def test_what_hides_nothing_is_refused_and_a_blur_is_warned_of() -> None:
             Psi(**fields)
     assert "sharpened" in Psi(kind="blur").warning and not Psi().warning
     assert "the picture itself" in Psi(block=1, bits=7).warning
-    assert f"{KERNEL_PX} x {KERNEL_PX}" in Psi(kind="blur").said
+    assert f"{KERNEL_PX} x {KERNEL_PX}" in Psi(kind="blur").rule_description
     rules = (Psi(), Psi(bits=3), Psi(block=8), Psi(kind="blur"))
-    marks = {psi.mark(is_photo=is_photo) for psi in rules for is_photo in (False, True)}
+    marks = {psi.hash_rule(is_photo=is_photo) for psi in rules for is_photo in (False, True)}
     assert len(marks) == 8
 
 
@@ -155,8 +155,8 @@ def test_what_is_public_can_be_looked_at_and_has_a_fingerprint() -> None:
     digest = hashlib.sha256()
     for shade in (0, 128, 255):
         picture = np.full((8, 8, 3), shade, np.uint8)
-        levels = psi.levels(picture)
-        assert np.array_equal(seen.made(psi, picture), psi(picture))
+        levels = psi.compute_levels(picture)
+        assert np.array_equal(seen.add_pictures(psi, picture), psi(picture))
         digest.update(repr(levels.shape).encode() + levels.tobytes())
     assert seen.sha256 == digest.hexdigest()
     assert seen.sheet.shape == (16, 16, 3)

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from masquerade.networks.network import network_class
+from masquerade.networks.network import find_network_class
 from masquerade.noise import Noise
 from masquerade.recordings import Video
 from masquerade.training import loop, step, views
 from masquerade.training.method import Method
 from masquerade.training.methods import DpSgd, MaskDp
-from masquerade.training.plan import Poisson, TrainingPlan
-from masquerade.training.rows import Films, Rows
-from masquerade.training.views import FILL, Private
+from masquerade.training.plan import PoissonSampling, TrainingPlan
+from masquerade.training.rows import FilmReader, Rows
+from masquerade.training.views import FILL_LEVEL, PrivateSide
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)
@@ -46,7 +46,7 @@ def rows() -> Rows:
 
 
 def plan(steps: int) -> TrainingPlan:
-    sampler = Poisson(units=UNITS, expected=4, is_revealed=True)
+    sampler = PoissonSampling(units=UNITS, expected=4, is_revealed=True)
     return TrainingPlan(
         sampler=sampler, steps=steps, clip_norm=CLIP, noise_multiplier=0.0, delta=1e-5
     )
@@ -76,7 +76,7 @@ def trained(method: Method, steps: int, *, seed: int = 6) -> np.ndarray:
     net = torch.nn.Linear(WIDTH, CLASSES, bias=False)
     torch.nn.init.zeros_(net.weight)
     work = loop.Workload(physical=3)
-    loop.run(
+    loop.run_training(
         net,
         rows(),
         method,
@@ -92,7 +92,7 @@ def trained(method: Method, steps: int, *, seed: int = 6) -> np.ndarray:
 def by_hand(steps: int, *, seed: int = 6) -> tuple[np.ndarray, list[int]]:
     weights, noise, sizes = np.zeros((CLASSES, WIDTH)), Noise(seed=seed), []
     for _ in range(steps):
-        batch = plan(steps).sampler.draw(noise)
+        batch = plan(steps).sampler.sample_batch(noise)
         sizes.append(len(batch))
         weights = algorithm_2(weights, batch, rows(), 0.5)
     return weights, sizes
@@ -115,7 +115,8 @@ def test_noise_and_sum_are_divided_by_the_same_batch() -> None:
     loud = replace(plan(1), noise_multiplier=50.0)
     cells = {"w": torch.zeros(2000, dtype=torch.int64)}
     few, many = (
-        step.noisy(cells, loud, Noise(seed=1), among=count)["w"].double() for count in (2, 8)
+        step.add_step_noise(cells, loud, Noise(seed=1), among=count)["w"].double()
+        for count in (2, 8)
     )
     assert torch.allclose(few, 4 * many, rtol=1e-4)
     assert float(many.std()) == pytest.approx(50 * CLIP / 8, rel=0.1)
@@ -123,8 +124,12 @@ def test_noise_and_sum_are_divided_by_the_same_batch() -> None:
 
 def test_only_the_published_form_goes_without_momentum() -> None:
     sound = MaskDp(epsilon=1.0, unit="video")
-    assert sound.carried == 0.9 and PUBLISHED.carried == 0.0
-    assert replace(sound, momentum=0.3).carried == replace(PUBLISHED, momentum=0.3).carried == 0.3
+    assert sound.active_momentum == 0.9 and PUBLISHED.active_momentum == 0.0
+    assert (
+        replace(sound, momentum=0.3).active_momentum
+        == replace(PUBLISHED, momentum=0.3).active_momentum
+        == 0.3
+    )
     for wrong in (1.0, -0.1, math.nan):
         with pytest.raises(ValueError, match="momentum"):
             DpSgd(epsilon=1.0, unit="video", momentum=wrong)
@@ -167,7 +172,9 @@ def person() -> np.ndarray:
 
 def shown(method: Method, video: Video) -> dict[str, Any]:
     """Both views as films: the trunk of a network that is trained as a whole."""
-    return Films(method, network_class("mvit_small")(), ("walk", "run")).rows(video)[0]
+    return FilmReader(
+        method, find_network_class("mvit_small")(), ("walk", "run")
+    ).make_training_rows(video)[0]
 
 
 SIDES = [
@@ -184,7 +191,7 @@ def test_neither_side_reads_the_others_pixels(
     method: MaskDp, side: str, *, is_decoded: bool
 ) -> None:
     one, other = (film(seed, person(), is_decoded=is_decoded) for seed in (1, 2))
-    is_private = views.hidden_of(one, Private(method.private))
+    is_private = views.find_hidden_pixels(one, PrivateSide(method.private))
     if side == "tokens":
         is_private = np.stack(
             [views.in_tokens(pair, (1, 16, 16)) for pair in is_private.reshape(10, 2, 64, 64)]
@@ -211,17 +218,17 @@ def test_the_whole_view_reads_both_sides() -> None:
 
 def test_private_and_public_views_are_the_two_halves_of_a_video() -> None:
     video = film(3, person(), is_decoded=True)
-    for private in Private:
-        hidden = views.hidden_of(video, private)
+    for private in PrivateSide:
+        hidden = views.find_hidden_pixels(video, private)
         own, rest = views.private_view(video, private), views.public_view(video, private)
         assert np.array_equal(np.where(hidden[..., None], own, rest), video.frames)
-        assert (own[~hidden] == FILL).all() and (rest[hidden] == FILL).all()
+        assert (own[~hidden] == FILL_LEVEL).all() and (rest[hidden] == FILL_LEVEL).all()
 
 
 def test_a_token_with_one_private_pixel_is_private() -> None:
     covered = np.zeros((16, 64, 64), bool)
     covered[5, 17, 30] = True
-    tokens = network_class("mvit_small")().tokens
+    tokens = find_network_class("mvit_small")().tokens
     assert tokens == (8, 16, 16)
     found = views.in_tokens(covered, tokens)
     expected = np.zeros_like(covered)

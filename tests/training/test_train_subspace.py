@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from masquerade.audits.one_run import Likelihood, by_coins, one_run_coins, tossed
+from masquerade.audits.one_run import LikelihoodTracker, one_run_coins, score_by_coins, toss_coins
 from masquerade.guarantee import Relation
 from masquerade.noise import Noise
 from masquerade.training import loop, subspace
 from masquerade.training.loop import Workload
 from masquerade.training.methods import Projected
-from masquerade.training.plan import Poisson, TrainingPlan
+from masquerade.training.plan import PoissonSampling, TrainingPlan
 from masquerade.training.rows import Rows
-from masquerade.training.step import ALONG, PrivateSum, noisy
+from masquerade.training.step import ALONG, PrivateSum, add_step_noise
 from masquerade.training.subspace import Subspace
 
 torch = pytest.importorskip("torch")
@@ -35,7 +35,7 @@ def method(**fields: Any) -> Projected:
 
 def short(steps: int = 10, noise_multiplier: float = 1.0, expected: int = 30) -> TrainingPlan:
     return TrainingPlan(
-        sampler=Poisson(units=UNITS, expected=expected),
+        sampler=PoissonSampling(units=UNITS, expected=expected),
         steps=steps,
         clip_norm=1.0,
         noise_multiplier=noise_multiplier,
@@ -67,7 +67,7 @@ def tail(seed: int = 1) -> Any:
 
 def run(net: Any, plan: TrainingPlan, how: Projected, **fields: Any) -> None:
     known = {"noise": Noise(), "work": Workload(physical=40), "progress": lambda *told: None}
-    loop.run(net, fields.pop("rows", None) or rows(), how, plan, **(known | fields))
+    loop.run_training(net, fields.pop("rows", None) or rows(), how, plan, **(known | fields))
 
 
 def found_of(gradients: np.ndarray, directions: int) -> Subspace:
@@ -80,13 +80,13 @@ def found_of(gradients: np.ndarray, directions: int) -> Subspace:
         return {name: one[start:stop] for name, one in held.items()}
 
     space = Subspace(weights, records=len(gradients), directions=directions, each=each)
-    space.renew(weights, chunk=4)
+    space.renew_directions(weights, chunk=4)
     return space
 
 
 def matrix(space: Subspace) -> np.ndarray:
     """(k, p)."""
-    lines = [space.back(one) for one in torch.eye(space.directions)]
+    lines = [space.expand_numbers(one) for one in torch.eye(space.directions)]
     return np.stack([np.concatenate([v.numpy().ravel() for v in line.values()]) for line in lines])
 
 
@@ -94,9 +94,9 @@ def matrix(space: Subspace) -> np.ndarray:
 def test_directions_are_those_of_a_singular_value_decomposition(
     is_half: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(subspace, "_BLOCK", 16)  # so that there are several blocks
+    monkeypatch.setattr(subspace, "_COLUMNS_PER_BLOCK", 16)  # so that there are several blocks
     if is_half:
-        monkeypatch.setattr(subspace, "_WHOLE", 1)
+        monkeypatch.setattr(subspace, "_MAX_FULL_NUMBERS", 1)
     rng = np.random.default_rng(0)
     gradients = rng.normal(size=(10, 60)) * 2.0 ** -np.arange(10)[:, None]
     space = found_of(gradients, 4)
@@ -107,7 +107,7 @@ def test_directions_are_those_of_a_singular_value_decomposition(
     assert np.abs(np.abs(np.sum(found * true[:4], axis=1)) - 1).max() < exact
     given = {"w0": torch.tensor(gradients[:1, :7]), "w1": torch.tensor(gradients[:1, 7:])}
     assert np.allclose(
-        space.along({n: v.float() for n, v in given.items()}).numpy()[0],
+        space.measure_along({n: v.float() for n, v in given.items()}).numpy()[0],
         found @ gradients[0],
         atol=10 * exact,
     )
@@ -134,8 +134,10 @@ def test_of_the_energy_of_noise_k_of_p_parts_are_left() -> None:
     nothing = {"w0": torch.zeros(7, dtype=torch.int64), "w1": torch.zeros(size - 7).long()}
     short_nothing = {ALONG: torch.zeros(directions, dtype=torch.int64)}
     for _ in range(300):
-        late = noisy(nothing, plan, noise, project=space.projected)
-        early = noisy(short_nothing, plan, noise, project=lambda f: space.back(f[ALONG]))
+        late = add_step_noise(nothing, plan, noise, project=space.project_gradient)
+        early = add_step_noise(
+            short_nothing, plan, noise, project=lambda f: space.expand_numbers(f[ALONG])
+        )
         energies.append([sum(float((v**2).sum()) for v in one.values()) for one in (late, early)])
     share = np.mean(energies, axis=0) / (plan.sigma**2 * size)
     # chi-squared with 5 degrees of freedom: its mean over 300 draws is within 16 %, 4.4 errors
@@ -148,16 +150,16 @@ def test_no_unit_adds_more_than_the_bound_in_either_order(order: Any) -> None:
     held = rows()
     held.private[0] *= 1e6  # would add the most
     held.private[1] = math.nan
-    loss = loop._loss(net, how, held)
+    loss = loop._make_loss(net, how, held)
     weights = {name: value.detach() for name, value in net.named_parameters()}
-    guide = loop._guide(loss, weights, held, how, Workload(physical=40))
+    guide = loop._make_guide(loss, weights, held, how, Workload(physical=40))
     assert guide is not None
-    guide.keep_up(0, weights)
+    guide.refresh_directions(0, weights)
     sums = PrivateSum(
-        loss, weights, held, plan, physical=4, see=lambda seen: seen, within=guide.within
+        loss, weights, held, plan, physical=4, see=lambda seen: seen, within=guide.clip_subspace
     )
     for unit in (0, 1, 2):
-        cells = sums.cells(np.array([unit]))
+        cells = sums.sum_cells(np.array([unit]))
         norm = math.sqrt(sum(float(((v.double() * plan.grid) ** 2).sum()) for v in cells.values()))
         assert norm <= 1.0 and (norm > 0.9 if unit == 0 else True) and (norm == 0) == (unit == 1)
         assert set(cells) == ({ALONG} if order == "project_first" else set(weights))
@@ -168,16 +170,16 @@ def test_weights_move_along_the_directions_alone(order: Any) -> None:
     net, how = tail(), method(order=order, refresh=100, momentum=0.0)
     before = torch.cat([v.detach().flatten() for v in net.parameters()])
     held = rows()
-    loss = loop._loss(net, how, held)
+    loss = loop._make_loss(net, how, held)
     weights = {name: value.detach().clone() for name, value in net.named_parameters()}
-    guide = loop._guide(loss, weights, held, how, Workload(physical=40))
+    guide = loop._make_guide(loss, weights, held, how, Workload(physical=40))
     assert guide is not None
-    guide.keep_up(0, weights)
+    guide.refresh_directions(0, weights)
     run(net, short(), how, rows=held)
     moved = torch.cat([v.detach().flatten() for v in net.parameters()]) - before
     names = [name for name, _ in net.named_parameters()]
     parts = dict(zip(names, moved.split([WIDTH * CLASSES, CLASSES]), strict=True))
-    kept = guide.subspace.projected(parts)
+    kept = guide.subspace.project_gradient(parts)
     back = torch.cat([kept[name].flatten() for name in names])
     assert float((back - moved).norm()) < 1e-4 * float(moved.norm()) and float(moved.norm()) > 0.01
 
@@ -207,7 +209,7 @@ def test_a_stopped_run_finds_the_same_directions_again(tmp_path: Path) -> None:
 
     file, how = tmp_path / "run", method(refresh=4)
     work = Workload(physical=40, checkpoint=file, every=3)
-    renewed = Subspace.renew
+    renewed = Subspace.renew_directions
 
     def noted(into: str) -> Any:
         def renew(self: Subspace, weights: Any, *, chunk: int) -> None:
@@ -217,11 +219,11 @@ def test_a_stopped_run_finds_the_same_directions_again(tmp_path: Path) -> None:
         return renew
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Subspace, "renew", noted("whole"))
+        patch.setattr(Subspace, "renew_directions", noted("whole"))
         with pytest.raises(Stop):
             run(tail(), short(12), how, work=work, progress=stop)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Subspace, "renew", noted("again"))
+        patch.setattr(Subspace, "renew_directions", noted("again"))
         run(tail(), short(12), how, work=work)
     assert len(seen["whole"]) == 2  # at steps 0 and 4; the checkpoint is of step 6
     assert np.array_equal(seen["again"][0], seen["whole"][1])
@@ -244,22 +246,22 @@ def sung(share: float, noise: Noise) -> tuple[float, float]:
     Canary i is the i-th input alone, far too long, and its public twin spans its own direction:
     whoever chooses public records as badly as possible sees every canary where nobody else is.
     """
-    sampler = Poisson(units=CANARIES, expected=100)
+    sampler = PoissonSampling(units=CANARIES, expected=100)
     plan = replace(short(30, noise_multiplier=4.0), sampler=sampler)
-    is_in, inputs = tossed(CANARIES, noise), torch.eye(CANARIES) * 1e3
+    is_in, inputs = toss_coins(CANARIES, noise), torch.eye(CANARIES) * 1e3
     slots = np.where(is_in[:, None], np.arange(CANARIES)[:, None], -1)
     known = {"public": None, "targets": torch.zeros(CANARIES, dtype=torch.int64)}
     twins = Rows(private=torch.eye(CANARIES), slots=np.arange(CANARIES)[:, None], **known)
     held = Rows(private=inputs, slots=slots, guide=twins, **known)
     net = torch.nn.Linear(CANARIES, 2, bias=False)
     torch.nn.init.zeros_(net.weight)
-    ratio = Likelihood(
+    ratio = LikelihoodTracker(
         CANARIES, sampling_prob=0.25, noise_multiplier=4.0, relation=Relation.ZERO_OUT
     )
 
     def see(done: int, total: int) -> None:
         along = (net.weight.grad[1] - net.weight.grad[0]).double().numpy() / math.sqrt(2)
-        ratio.see(along * plan.sampler.expected / plan.clip_norm)
+        ratio.observe_sum(along * plan.sampler.expected / plan.clip_norm)
 
     how = method(
         public_records=CANARIES,
@@ -269,9 +271,9 @@ def sung(share: float, noise: Noise) -> tuple[float, float]:
     )
     less = replace(plan, noise_multiplier=share * plan.noise_multiplier)
     run(net, less, how, rows=held, noise=noise, progress=see, work=Workload(physical=200))
-    scores = by_coins(ratio.total, is_in, attack="every update")
+    scores = score_by_coins(ratio.total, is_in, attack="every update")
     found = one_run_coins(scores, delta=plan.delta)
-    return plan.epsilon(Relation.ZERO_OUT), found.epsilon_at_least
+    return plan.compute_epsilon(Relation.ZERO_OUT), found.epsilon_at_least
 
 
 def test_an_audit_of_the_subspace_finds_the_claim_kept_and_too_little_noise() -> None:

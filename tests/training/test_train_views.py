@@ -11,7 +11,7 @@ from masquerade.errors import BadInput
 from masquerade.networks import mvit_layers
 from masquerade.training import gradients, views
 from masquerade.training.gradients import refuse_coupling
-from masquerade.training.views import FILL, Private
+from masquerade.training.views import FILL_LEVEL, PrivateSide
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)
@@ -38,10 +38,10 @@ def tokens_of_people(mask: np.ndarray) -> Any:
 def public_gradient(frames: np.ndarray, *, keep: Any = None) -> dict[str, Any]:
     """Of all weights of the small network; ``keep`` masks the tokens after the embedding."""
     torch.manual_seed(0)
-    net = mvit_layers.make("mvit_small", classes=3)
-    trunk, tail = mvit_layers.split(net, "norms")  # the trunk is the embedding alone
+    net = mvit_layers.make_mvit("mvit_small", classes=3)
+    trunk, tail = mvit_layers.split_mvit(net, "norms")  # the trunk is the embedding alone
     with torch.no_grad():
-        tokens = trunk(mvit_layers.prepare(frames[None], "mvit_small"))
+        tokens = trunk(mvit_layers.prepare_films(frames[None], "mvit_small"))
     if keep is not None:
         tokens[:, 1:] *= keep[None, :, None]
     weights = {n: p.detach() for n, p in tail.named_parameters() if p.requires_grad}
@@ -53,17 +53,17 @@ def public_gradient(frames: np.ndarray, *, keep: Any = None) -> dict[str, Any]:
     return gradients.mean_of(loss, weights, tokens, torch.tensor([1]), chunk=1)
 
 
-@pytest.mark.parametrize("private", list(Private))
-def test_private_pixels_leave_the_public_gradient_alone_bit_for_bit(private: Private) -> None:
+@pytest.mark.parametrize("private", list(PrivateSide))
+def test_private_pixels_leave_the_public_gradient_alone_bit_for_bit(private: PrivateSide) -> None:
     mask = ellipse()
-    hidden = mask if private is Private.PERSON else ~mask
+    hidden = mask if private is PrivateSide.PERSON else ~mask
     one = film(1)
     other = np.where(hidden[..., None], film(2), one)
-    first, second = (public_gradient(views.filled(f, mask, private)) for f in (one, other))
+    first, second = (public_gradient(views.fill_private(f, mask, private)) for f in (one, other))
     assert all(torch.equal(first[name], second[name]) for name in first)
     moved = one.copy()
     moved[~hidden] ^= 255
-    third = public_gradient(views.filled(moved, mask, private))
+    third = public_gradient(views.fill_private(moved, mask, private))
     assert not torch.equal(first["head.1.weight"], third["head.1.weight"]), "public ones do count"
 
 
@@ -77,7 +77,7 @@ def test_a_mask_after_the_embedding_would_let_private_pixels_through() -> None:
 def test_a_mask_after_resizing_would_let_private_pixels_through() -> None:
     mask, one = ellipse(), film(1)
     other = np.where(~mask[..., None], film(2), one)
-    small = [mvit_layers.prepare(f[None], "mvit_small")[0, :, 0] for f in (one, other)]
+    small = [mvit_layers.prepare_films(f[None], "mvit_small")[0, :, 0] for f in (one, other)]
     shown = torch.from_numpy(mask[:1]).float()[None]
     inside = nn.functional.interpolate(shown, (64, 64), mode="nearest")[0, 0].bool()
     assert not torch.equal(small[0][:, inside], small[1][:, inside])
@@ -86,19 +86,21 @@ def test_a_mask_after_resizing_would_let_private_pixels_through() -> None:
 def test_filling_makes_a_new_video_with_one_grey_where_it_is_private() -> None:
     frames, mask = film(3), ellipse()
     before = frames.copy()
-    shown = views.filled(frames, mask, Private.BACKGROUND, border=0)
-    assert shown.dtype == np.uint8 and (shown[~mask] == FILL).all()
+    shown = views.fill_private(frames, mask, PrivateSide.BACKGROUND, border=0)
+    assert shown.dtype == np.uint8 and (shown[~mask] == FILL_LEVEL).all()
     assert np.array_equal(shown[mask], frames[mask])
-    assert (views.filled(frames, mask, Private.PERSON, border=0)[mask] == FILL).all()
+    assert (
+        views.fill_private(frames, mask, PrivateSide.PERSON, border=0)[mask] == FILL_LEVEL
+    ).all()
     assert np.array_equal(frames, before) and not np.shares_memory(shown, frames)
 
 
 def test_a_missing_or_misshapen_mask_is_refused() -> None:
     with pytest.raises(BadInput, match="Expected a person mask"):
-        views.filled(film(1), None, Private.PERSON)
+        views.fill_private(film(1), None, PrivateSide.PERSON)
     for wrong in (ellipse()[1:], ellipse()[:, :, :-1], ellipse()[..., None]):
         with pytest.raises(ValueError, match="person_mask"):
-            views.filled(film(1), wrong, Private.PERSON)
+            views.fill_private(film(1), wrong, PrivateSide.PERSON)
 
 
 def numbered(total: int) -> np.ndarray:
@@ -108,7 +110,7 @@ def numbered(total: int) -> np.ndarray:
 
 
 def times(total: int, *, count: int, length: int) -> list[list[int]]:
-    cut = views.segments(numbered(total), count=count, length=length)
+    cut = views.spread_segments(numbered(total), count=count, length=length)
     assert cut.shape == (count, length, 1, 1, 3)
     found: list[list[int]] = cut[:, :, 0, 0, 0].tolist()
     return found
@@ -129,7 +131,7 @@ def test_a_long_video_is_thinned_and_segments_are_spread() -> None:
         for some in times(total, count=3, length=16):
             assert set(np.abs(np.diff(some))) == {max(1, total // 16)}
     with pytest.raises(ValueError, match="count"):
-        views.segments(numbered(4), count=0, length=4)
+        views.spread_segments(numbered(4), count=0, length=4)
 
 
 def test_a_single_segment_is_the_middle_one() -> None:
@@ -148,12 +150,12 @@ def test_several_segments_are_spread_from_the_first_to_the_last_frame() -> None:
 
 def test_the_fingerprint_changes_with_any_mask() -> None:
     masks = [ellipse(), np.zeros((2, 3, 5), bool)]
-    base = views.fingerprint(masks)
-    assert base == views.fingerprint([mask.copy() for mask in masks]) and len(base) == 64
+    base = views.hash_masks(masks)
+    assert base == views.hash_masks([mask.copy() for mask in masks]) and len(base) == 64
     turned = [masks[0].copy(), masks[1]]
     turned[0][3, 50, 41] ^= True
     others = [
-        views.fingerprint(some)
+        views.hash_masks(some)
         for some in (turned, masks[::-1], masks[:1], [masks[0], masks[1].reshape(3, 2, 5)])
     ]
     assert len({base, *others}) == 5
@@ -239,7 +241,9 @@ def test_networks_that_treat_each_record_alone_are_accepted() -> None:
     conv = nn.Sequential(nn.Conv2d(3, 8, 3), nn.GroupNorm(2, 8), nn.Flatten(), nn.Linear(288, 2))
     refuse_coupling(conv, torch.rand(3, 3, 8, 8))
     torch.manual_seed(0)
-    trunk, tail = mvit_layers.split(mvit_layers.make("mvit_small", classes=3), "last_norms")
+    trunk, tail = mvit_layers.split_mvit(
+        mvit_layers.make_mvit("mvit_small", classes=3), "last_norms"
+    )
     with torch.no_grad():
         refuse_coupling(tail.train(), trunk(torch.rand(2, 3, 16, 64, 64)))
     assert not any(layer._forward_hooks for layer in tail.modules()), "no hook is left behind"

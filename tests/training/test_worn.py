@@ -18,19 +18,19 @@ from few_films import Few
 from few_signals import PRIVATE, PUBLIC, FewSignals, wears
 from masquerade.errors import BadInput
 from masquerade.networks.lstm import LstmNetwork
-from masquerade.networks.network import normalisation
+from masquerade.networks.network import compute_channel_scales
 from masquerade.noise import Noise
-from masquerade.publish.evaluation import accuracy
+from masquerade.publish.evaluation import measure_accuracy
 from masquerade.publish.models import make_method
 from masquerade.publish.receipts import check_receipt
 from masquerade.recordings import Signal
 from masquerade.training import gradients, learner, loop
-from masquerade.training.learner import Memory, Ways, load_model
+from masquerade.training.learner import ComputeSettings, MemorySettings, load_model
 from masquerade.training.loop import Workload
 from masquerade.training.partition import Stretch, windows_of
-from masquerade.training.plan import Poisson, TrainingPlan
-from masquerade.training.rows import Rows, gathered
-from masquerade.training.worn import chosen
+from masquerade.training.plan import PoissonSampling, TrainingPlan
+from masquerade.training.rows import Rows, gather_rows
+from masquerade.training.worn import choose_windows
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)
@@ -86,12 +86,12 @@ def trains(path: Path, data: Any = PRIVATE, network: Any = LSTM, **other: Any) -
 
 
 def rows_of(data: Any = PRIVATE, **fields: Any) -> Any:
-    with learner.read(data, method(**fields), LSTM, public=KNOWN) as reading:
+    with learner.read_recordings(data, method(**fields), LSTM, public=KNOWN) as reading:
         return reading.tail, reading.rows
 
 
 def planned(units: int, clip_norm: float = 1.0) -> TrainingPlan:
-    sampler = Poisson(units=units, expected=units)
+    sampler = PoissonSampling(units=units, expected=units)
     return TrainingPlan(
         sampler=sampler, steps=1, clip_norm=clip_norm, noise_multiplier=1.0, delta=1e-5
     )
@@ -100,17 +100,17 @@ def planned(units: int, clip_norm: float = 1.0) -> TrainingPlan:
 def gradients_of(tail: Any, rows: Rows) -> dict[str, Any]:
     """Of all units, together in one batch."""
     weights = {name: held.detach() for name, held in tail.named_parameters()}
-    inputs, targets, shares = gathered(rows, np.arange(rows.units))
-    loss = loop._loss(tail, method(), rows)
-    return gradients.per_record(loss, weights, inputs, (targets, shares), chunk=rows.units)
+    inputs, targets, shares = gather_rows(rows, np.arange(rows.num_units))
+    loss = loop._make_loss(tail, method(), rows)
+    return gradients.per_record(loss, weights, inputs, (targets, shares), chunk=rows.num_units)
 
 
 def norm(tail: Any, rows: Rows, unit: int, clip_norm: float) -> Fraction:
     """The squared norm, exactly, of what one unit adds to a sum."""
-    plan, loss = planned(rows.units, clip_norm), loop._loss(tail, method(), rows)
+    plan, loss = planned(rows.num_units, clip_norm), loop._make_loss(tail, method(), rows)
     weights = {name: held.detach() for name, held in tail.named_parameters()}
     work = Workload(physical=2)
-    cells = loop._private_sum(loss, weights, rows, plan, work).cells(np.array([unit]))
+    cells = loop._private_sum(loss, weights, rows, plan, work).sum_cells(np.array([unit]))
     whole = sum(int(c) ** 2 for one in cells.values() for c in one.flatten().tolist())
     return Fraction(plan.grid) ** 2 * whole
 
@@ -126,16 +126,16 @@ def test_a_model_is_trained_published_and_read_again(unit: str, name: str, tmp_p
     net, network, activities, _ = load_model(done.value)
     assert (network.name, network.length, net.rate_hz) == ("lstm", 20, 20.0)
     assert activities == data.activities and net.lstm.hidden_size == 4
-    assert 0 <= accuracy(net, network, data).top_1 <= 1
+    assert 0 <= measure_accuracy(net, network, data).top_1 <= 1
 
 
 def test_a_model_without_noise_learns_what_people_do() -> None:
     how = method(segments=12, epochs=30.0, batch=3, optimiser="adam", learning_rate=0.05)
     network = replace(LSTM, hidden=8)
-    with learner.read(PRIVATE, how, network, public=KNOWN) as reading:
+    with learner.read_recordings(PRIVATE, how, network, public=KNOWN) as reading:
         net = reading.learn(Noise(seed=1))
     assert reading.plan.steps == 60
-    assert accuracy(net, network, FewSignals(subjects=tuple("uvw"))).top_1 > 0.8
+    assert measure_accuracy(net, network, FewSignals(subjects=tuple("uvw"))).top_1 > 0.8
 
 
 @pytest.mark.parametrize("part", ["head", "all"])
@@ -196,7 +196,7 @@ def test_changing_one_person_changes_no_other_units_rows_or_gradients(
     others = [n for n, name in enumerate(units) if not name.startswith(who[: len(name)])]
     assert others and len(others) < len(units)
     batch = np.arange(len(units))
-    for one, two in zip(gathered(before, batch), gathered(after, batch), strict=True):
+    for one, two in zip(gather_rows(before, batch), gather_rows(after, batch), strict=True):
         assert torch.equal(one[others], two[others])
     found = gradients_of(tail, before), gradients_of(tail, after)
     for name, one in found[0].items():
@@ -228,7 +228,7 @@ def test_for_whoever_has_no_window_no_stranger_is_seen(harm: str) -> None:
 
     _, rows = rows_of(Two())
     assert (rows.slots[3] == -1).all() and rows.slots[0, :3].tolist() == [0, 1, 2]
-    inputs, targets, shares = gathered(rows, np.array([3, -1, 0]))
+    inputs, targets, shares = gather_rows(rows, np.array([3, -1, 0]))
     assert not inputs[:2].any() and not shares[:2].any() and not targets[:2].any()
     assert inputs[2].isnan().all() and shares[2].sum() == pytest.approx(1)
 
@@ -236,7 +236,7 @@ def test_for_whoever_has_no_window_no_stranger_is_seen(harm: str) -> None:
 def test_rows_fill_up_with_a_persons_own_where_the_first_recording_has_none() -> None:
     _, rows = rows_of(Harmed(records=2, who="b0", harm=HARMS["short"]))
     assert rows.slots[1, :6].tolist() == [-1, -1, -1, 9, 10, 11]
-    inputs, _, shares = gathered(rows, np.array([1]))
+    inputs, _, shares = gather_rows(rows, np.array([1]))
     assert shares[0, :6].tolist() == pytest.approx([0] * 3 + [1 / 3] * 3)
     assert all(torch.equal(inputs[0, place], rows.private[9]) for place in range(4))
 
@@ -257,17 +257,19 @@ def test_windows_are_spread_evenly_over_those_with_a_class(most: int, places: An
     whole = [Stretch(0, 0, 240)]
     every, labels = windows_of([signal], whole, window=20, step=10, classes=3)
     assert len(labels) == 15
-    values, classes = chosen(signal, window=20, most=most, classes=3)
+    values, classes = choose_windows(signal, window=20, most=most, classes=3)
     assert np.array_equal(values, every[list(places)])
     assert np.array_equal(classes, labels[list(places)])
-    values, classes = chosen(signal, window=20, most=20, classes=3)
+    values, classes = choose_windows(signal, window=20, most=20, classes=3)
     assert np.array_equal(values[:15], every) and not values[15:].any()
     assert classes.tolist() == [*labels.tolist(), *[-1] * 5]
-    assert chosen(signal, window=20, most=20, classes=1)[1].max() == 0, "others are not learned"
+    assert choose_windows(signal, window=20, most=20, classes=1)[1].max() == 0, (
+        "others are not learned"
+    )
 
 
 def test_channels_are_normalised_by_public_signals_alone(tmp_path: Path) -> None:
-    mean, scale = normalisation([signal.values for signal in PUBLIC])
+    mean, scale = compute_channel_scales([signal.values for signal in PUBLIC])
     loud = Harmed(who="a", harm=HARMS["huge"])
     for number, data in enumerate((PRIVATE, loud)):
         net = load_model(trains(tmp_path / f"{number}.safetensors", data).value).net
@@ -321,7 +323,10 @@ def test_public_signals_that_do_not_fit_are_refused(
         ({"name": "public_part"}, "got public_part; use dp_sgd"),
         ({"part": "norms"}, "part all or head with an LSTM, which has no norms, got part=norms"),
         ({"part": "last_norms"}, "got part=last_norms; use part=all"),
-        ({"ways": Ways(work=Workload(precision="bfloat16"))}, "precision=float32 with an LSTM"),
+        (
+            {"ways": ComputeSettings(work=Workload(precision="bfloat16"))},
+            "precision=float32 with an LSTM",
+        ),
         ({"class_weights": (1.0, 1.0)}, "class_weights for 3 classes, got 2"),
         ({"worn": "window"}, "window to be a whole number"),
         ({"worn": "hidden"}, "hidden to be a whole number"),
@@ -348,7 +353,7 @@ def test_a_run_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
     def tell(what: str, done: int, total: int) -> None:
         told.extend([done] if what == "training" else [])
 
-    ways = Ways(work=Workload(checkpoint=tmp_path / "c", every=3))
+    ways = ComputeSettings(work=Workload(checkpoint=tmp_path / "c", every=3))
     words: dict[str, Any] = {"epsilon": 4.0, "epochs": 6.0, "ways": ways}
     with pytest.raises(KeyboardInterrupt, match="no model was written"):
         trains(tmp_path / "m.safetensors", progress=stop, **words)
@@ -365,7 +370,10 @@ def test_a_checkpoint_of_a_head_is_not_taken_behind_another_lstm(tmp_path: Path)
         if what == "training" and done == 2:
             raise KeyboardInterrupt
 
-    words = {"part": "head", "ways": Ways(work=Workload(checkpoint=tmp_path / "c", every=1))}
+    words = {
+        "part": "head",
+        "ways": ComputeSettings(work=Workload(checkpoint=tmp_path / "c", every=1)),
+    }
     with pytest.raises(KeyboardInterrupt):
         trains(tmp_path / "m.safetensors", progress=stop, **words)
     for other in ({"network": replace(LSTM, window=21)}, {"public": KNOWN[:2]}):
@@ -378,7 +386,7 @@ def test_rows_on_disk_are_gone_at_the_end_and_change_nothing(tmp_path: Path) -> 
     folder = tmp_path / "cache"
     folder.mkdir()
     seen: list[int] = []
-    ways = Ways(memory=Memory(most_mb=0, folder=folder))
+    ways = ComputeSettings(memory=MemorySettings(most_mb=0, folder=folder))
     tell = {"progress": lambda *_: seen.append(len(list(folder.glob("*/*.npy"))))}
     one = trains(tmp_path / "a.safetensors", ways=ways, noise=Noise(seed=1), **tell)
     assert max(seen) == 1 and not list(folder.iterdir())

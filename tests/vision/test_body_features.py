@@ -24,14 +24,14 @@ MAN = ([560, 100, 700, 480], [560, 90, 700, 470])
 
 def asset(name: str) -> Path:
     try:
-        return downloads.fetch(name)
+        return downloads.fetch_asset(name)
     except (OSError, BadInput) as error:
         pytest.skip(f"{name} cannot be had: {error}")
 
 
 @pytest.fixture(scope="module")
 def film() -> np.ndarray:
-    return read.segment(asset("sports2d_demo"), 60, 81)[::20]
+    return read.read_segment(asset("sports2d_demo"), 60, 81)[::20]
 
 
 def dressed(above: tuple[int, ...], below: tuple[int, ...]) -> np.ndarray:
@@ -115,11 +115,11 @@ def test_any_network_can_look() -> None:
 
 def test_a_network_sees_grey_where_the_mask_is_none() -> None:
     pytest.importorskip("torch")
-    from masquerade.vision.features import crops
+    from masquerade.vision.features import crop_bodies
 
     mask = np.zeros((1, 80, 60))
     mask[0, 10:40] = 1
-    (picture,) = crops(dressed(RED, BLUE), BOX, mask)
+    (picture,) = crop_bodies(dressed(RED, BLUE), BOX, mask)
     assert picture.shape == (224, 224, 3)
     assert picture[50, 100].tolist() == list(RED) and picture[170, 100].tolist() == [128] * 3
 

@@ -33,10 +33,10 @@ def one_thread() -> Iterator[None]:
 @pytest.fixture(scope="module")
 def net() -> object:
     try:
-        path = downloads.fetch("efficientnet_lite0")
+        path = downloads.fetch_asset("efficientnet_lite0")
     except (OSError, BadInput) as error:
         pytest.skip(f"efficientnet_lite0 cannot be had: {error}")
-    return convolutional.load(path)
+    return convolutional.load_efficientnet_lite(path)
 
 
 def squared(image: np.ndarray) -> np.ndarray:
@@ -47,7 +47,7 @@ def squared(image: np.ndarray) -> np.ndarray:
 
 def likeliest(name: str, net: object, count: int) -> set[int]:
     image = squared(getattr(skimage.data, name)())
-    features = torch.from_numpy(convolutional.embed(image[None], net=net))
+    features = torch.from_numpy(convolutional.embed_images(image[None], net=net))
     logits = net._fc(features)[0].numpy()  # type: ignore[attr-defined]
     return {int(number) for number in np.argsort(-logits)[:count]}
 
@@ -70,15 +70,15 @@ def test_black_is_minus_one_and_white_is_one(net: object) -> None:
     images = np.stack([np.zeros((50, 60, 3), np.uint8), np.full((50, 60, 3), 255, np.uint8)])
     ends = torch.tensor([-1.0, 1.0]).view(2, 1, 1, 1).expand(2, 3, 224, 224)
     expected = net(ends).numpy()  # type: ignore[attr-defined]
-    np.testing.assert_allclose(convolutional.embed(images, net=net), expected, atol=1e-4)
+    np.testing.assert_allclose(convolutional.embed_images(images, net=net), expected, atol=1e-4)
     assert np.abs(expected[0] - expected[1]).max() > 0.1
 
 
 def test_features_do_not_depend_on_the_batch(net: object) -> None:
     names = ("chelsea", "coffee", "astronaut")
     images = np.stack([squared(getattr(skimage.data, name)())[:300, :300] for name in names])
-    together = convolutional.embed(images, net=net)
-    apart = convolutional.embed(images, net=net, batch=1)
+    together = convolutional.embed_images(images, net=net)
+    apart = convolutional.embed_images(images, net=net, batch=1)
     assert together.shape == (3, 1280) and together.dtype == np.float32
     np.testing.assert_allclose(together, apart, atol=1e-4)
     assert 0 <= together.min() and together.max() <= 6  # means of ReLU6
@@ -88,7 +88,7 @@ def test_features_do_not_depend_on_the_batch(net: object) -> None:
 def test_like_pictures_have_like_features(net: object) -> None:
     cat, cup = (squared(getattr(skimage.data, name)()) for name in ("chelsea", "coffee"))
     images = [cat[:300, :300], cat[:300, :300][:, ::-1], cup[:300, :300]]
-    features = convolutional.embed(np.stack(images), net=net)
+    features = convolutional.embed_images(np.stack(images), net=net)
     features /= np.linalg.norm(features, axis=1, keepdims=True)
     assert features[0] @ features[1] > 0.9 > features[0] @ features[2]
 
@@ -97,14 +97,14 @@ def test_other_weights_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "other.pth"
     torch.save({"weight": torch.zeros(3)}, path)
     with pytest.raises(BadInput, match=r"weights of efficientnet_lite0, got .*other\.pth"):
-        convolutional.load(path)
+        convolutional.load_efficientnet_lite(path)
     path.write_bytes(b"no weights at all")
     with pytest.raises(BadInput, match="fetch the asset"):
-        convolutional.load(path)
+        convolutional.load_efficientnet_lite(path)
 
 
 def test_pictures_of_another_shape_are_refused(net: object) -> None:
     with pytest.raises(ValueError, match="uint8"):
-        convolutional.embed(np.zeros((2, 8, 8, 3)), net=net)
+        convolutional.embed_images(np.zeros((2, 8, 8, 3)), net=net)
     with pytest.raises(ValueError, match=r"\(8, 8, 3\)"):
-        convolutional.embed(np.zeros((8, 8, 3), np.uint8), net=net)
+        convolutional.embed_images(np.zeros((8, 8, 3), np.uint8), net=net)

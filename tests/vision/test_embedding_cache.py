@@ -33,7 +33,7 @@ def pictures(count: int = 5) -> np.ndarray:
 
 
 def ask(shown: np.ndarray, eye: Eye, fingerprint: str = "a") -> np.ndarray:
-    return embedding_cache.remembered(shown, fingerprint=fingerprint, make=eye)
+    return embedding_cache.read_or_embed(shown, fingerprint=fingerprint, make=eye)
 
 
 def test_a_picture_is_looked_at_once_for_each_network() -> None:
@@ -87,10 +87,10 @@ def test_a_damaged_entry_is_made_again(home: Path) -> None:
 
 
 def test_forgetting_leaves_nothing(home: Path) -> None:
-    assert embedding_cache.forget() == 0
+    assert embedding_cache.clear_embeddings() == 0
     eye = Eye()
     ask(pictures(), eye)
-    assert embedding_cache.forget() == 5
+    assert embedding_cache.clear_embeddings() == 5
     assert not list(home.parent.iterdir())
     ask(pictures(), eye)
     assert eye.seen == 10
@@ -99,7 +99,7 @@ def test_forgetting_leaves_nothing(home: Path) -> None:
 def _fill(count: int) -> None:
     for _ in range(3):
         ask(pictures(count), Eye())
-        embedding_cache.forget()
+        embedding_cache.clear_embeddings()
     ask(pictures(count), Eye())
 
 

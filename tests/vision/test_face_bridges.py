@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from masquerade.vision.tracks import Bridges, Tracks, overlap, share_inside
+from masquerade.vision.tracks import BoxBridges, FaceTracks, compute_overlap, share_inside
 
 FRAMES = 12
 
@@ -32,14 +32,14 @@ def test_between_two_finds_at_one_place_half_of_the_face_is_always_covered(
     seed: int, hold: int
 ) -> None:
     found = crowd(seed)
-    tracks = Tracks(hold=hold)
+    tracks = FaceTracks(hold=hold)
     for t, faces in enumerate(found):
-        tracks.add(t, faces)
-    covered = [tracks.at(t) for t in range(FRAMES)]
+        tracks.link_faces(t, faces)
+    covered = [tracks.list_boxes(t) for t in range(FRAMES)]
     for start, missed in product(range(FRAMES), range(1, hold + 1)):
         after = found[start + missed + 1] if start + missed + 1 < FRAMES else np.zeros((0, 5))
         for first in found[start] if len(after) else ():
-            shared = overlap(first, after)
+            shared = compute_overlap(first, after)
             if np.max(shared) >= 0.3:
                 for step in range(1, missed + 1):
                     box = first + (after[np.argmax(shared)] - first) * step / (missed + 1)
@@ -48,32 +48,34 @@ def test_between_two_finds_at_one_place_half_of_the_face_is_always_covered(
 
 def test_a_face_is_covered_where_its_track_went_to_another() -> None:
     stays, passes_by = face(100, 100), face(130, 100)
-    tracks = Tracks(hold=3)
+    tracks = FaceTracks(hold=3)
     for t in range(6):
-        tracks.add(t, np.array([passes_by if t == 3 else stays]))
-    boxes = [tracks.at(t) for t in range(6)]
+        tracks.link_faces(t, np.array([passes_by if t == 3 else stays]))
+    boxes = [tracks.list_boxes(t) for t in range(6)]
     assert np.max(share_inside(stays, boxes[3])) == 1
 
 
 def test_what_a_track_covers_needs_no_bridge() -> None:
-    bridges = Bridges(reach=3)
-    bridges.add(0, face(0, 0)[None])
-    bridges.add(3, face(6, 0)[None])
-    assert bridges.beside(np.array([[2.0, 0.0, 42.0, 40.0]]), frame=1).shape == (0, 4)
-    assert bridges.beside(np.zeros((0, 4)), frame=2).tolist() == [[4.0, 0.0, 44.0, 40.0]]
-    assert bridges.beside(np.zeros((0, 4)), frame=3).shape == (0, 4)
+    bridges = BoxBridges(reach=3)
+    bridges.add_finds(0, face(0, 0)[None])
+    bridges.add_finds(3, face(6, 0)[None])
+    assert bridges.find_missing_boxes(np.array([[2.0, 0.0, 42.0, 40.0]]), frame=1).shape == (0, 4)
+    assert bridges.find_missing_boxes(np.zeros((0, 4)), frame=2).tolist() == [
+        [4.0, 0.0, 44.0, 40.0]
+    ]
+    assert bridges.find_missing_boxes(np.zeros((0, 4)), frame=3).shape == (0, 4)
 
 
 def test_finds_beyond_reach_or_at_other_places_are_not_joined() -> None:
-    bridges = Bridges(reach=3)
-    bridges.add(0, face(0, 0)[None])
-    bridges.add(4, face(30, 0)[None])
-    bridges.add(9, face(30, 0)[None])
-    assert all(not len(bridges.beside(np.zeros((0, 4)), frame=t)) for t in range(10))
+    bridges = BoxBridges(reach=3)
+    bridges.add_finds(0, face(0, 0)[None])
+    bridges.add_finds(4, face(30, 0)[None])
+    bridges.add_finds(9, face(30, 0)[None])
+    assert all(not len(bridges.find_missing_boxes(np.zeros((0, 4)), frame=t)) for t in range(10))
 
 
 def test_a_long_hold_does_not_grow_the_work() -> None:
-    bridges = Bridges(reach=1000)
+    bridges = BoxBridges(reach=1000)
     for t in range(200):
-        bridges.add(t, face(0, 0)[None])
+        bridges.add_finds(t, face(0, 0)[None])
     assert len(bridges._bridges) < 200 * 8

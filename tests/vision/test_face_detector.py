@@ -15,7 +15,7 @@ from masquerade.io.video import read
 from masquerade.mechanisms.face_blur import FaceBlur
 from masquerade.noise import Noise
 from masquerade.vision.face_detector import (
-    Layout,
+    OutputLayout,
     decode_boxes,
     decode_centerface,
     load_detector,
@@ -27,7 +27,7 @@ from masquerade.vision.network_files import free_sizes, num_threads
 
 def asset(name: str) -> Path:
     try:
-        return downloads.fetch(name)
+        return downloads.fetch_asset(name)
     except (OSError, BadInput) as error:
         pytest.skip(f"{name} cannot be had: {error}")
 
@@ -115,7 +115,7 @@ def test_any_network_with_boxes_and_scores_may_be_plugged_in(
     path = tmp_path / "net.onnx"
     boxes = np.array([[4, 8, 12, 24], [4, 8, 12, 24], [0, 0, 9, 9]])
     path.write_bytes(network(size, boxes=boxes, scores=np.array([0.8, 0.9, 0.1])))
-    detect = load_detector(path, layout=Layout.BOXES_SCORES, thresh=0.5, height=None)
+    detect = load_detector(path, layout=OutputLayout.BOXES_SCORES, thresh=0.5, height=None)
     scale = [2, 1, 2, 1, 1] if size == (64, 32) else [1, 1, 1, 1, 1]  # stretched to 64 by 32
     found = detect(np.zeros((64, 64, 3), np.uint8))
     assert found == pytest.approx(np.array([[4, 8, 12, 24, 0.9]]) * scale)
@@ -147,7 +147,7 @@ def test_a_network_of_another_layout_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="layout"):
         FaceBlur(detector=str(path)).apply(np.zeros((1, 40, 40, 3), np.uint8), Noise())
     path.write_bytes(network((), boxes=np.zeros((1, 4)), scores=np.array([0.5])))
-    for layout in Layout:
+    for layout in OutputLayout:
         with pytest.raises(BadInput, match="axes"):
             load_detector(path, layout=layout, thresh=0.2, height=None)
     path.write_bytes(network((32, 32), heat=np.zeros((1, 1, 8, 8))))
@@ -163,9 +163,9 @@ def test_a_gpu_that_onnxruntime_cannot_use_is_refused(
     path = tmp_path / "net.onnx"
     path.write_bytes(network((32, 32), boxes=np.zeros((1, 4)), scores=np.array([0.5])))
     monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: ["CPUExecutionProvider"])
-    monkeypatch.setattr(devices, "chosen", lambda: "cuda:0")
+    monkeypatch.setattr(devices, "device_name", lambda: "cuda:0")
     with pytest.raises(MissingExtra, match="onnxruntime-gpu"):
-        load_detector(path, layout=Layout.BOXES_SCORES, thresh=0.2, height=None)
+        load_detector(path, layout=OutputLayout.BOXES_SCORES, thresh=0.2, height=None)
 
 
 @pytest.mark.parametrize(("allowed", "expected"), [("1", 1), ("0", None), ("", None)])
@@ -197,8 +197,8 @@ def test_a_file_that_is_cut_off_is_refused(keep: int) -> None:
 @pytest.mark.parametrize("height", [None, 100])
 def test_centerface_finds_the_man_in_the_car_in_every_frame(height: int | None) -> None:
     path = asset("centerface")
-    detect = load_detector(path, layout=Layout.CENTERFACE, thresh=0.2, height=height)
-    for frame in read.segment(asset("carphone"), 0, 10):
+    detect = load_detector(path, layout=OutputLayout.CENTERFACE, thresh=0.2, height=height)
+    for frame in read.read_segment(asset("carphone"), 0, 10):
         (face,) = detect(frame)
         assert face[4] > 0.5
         assert np.all(np.abs((face[:2] + face[2:4]) / 2 - (85, 70)) < 25), face
@@ -207,23 +207,23 @@ def test_centerface_finds_the_man_in_the_car_in_every_frame(height: int | None) 
 
 def test_centerface_finds_in_a_part_what_it_finds_in_the_whole() -> None:
     path = asset("centerface")
-    detect = load_detector(path, layout=Layout.CENTERFACE, thresh=0.2, height=None)
-    (frame,) = read.segment(asset("carphone"), 0, 1)
+    detect = load_detector(path, layout=OutputLayout.CENTERFACE, thresh=0.2, height=None)
+    (frame,) = read.read_segment(asset("carphone"), 0, 1)
     large = np.zeros((720, 960, 3), np.uint8)
     large[200 : 200 + frame.shape[0], 300 : 300 + frame.shape[1]] = frame
     (face,) = detect(large)
-    (again,) = detect.near(large, face[None, :4] + 6.0)
+    (again,) = detect.search_near(large, face[None, :4] + 6.0)
     assert again[:4] == pytest.approx(face[:4], abs=4)
     assert again[4] == pytest.approx(face[4], abs=0.15)
-    assert not len(detect.near(large, np.array([[700.0, 20.0, 720.0, 40.0]])))
+    assert not len(detect.search_near(large, np.array([[700.0, 20.0, 720.0, 40.0]])))
 
 
 def test_a_network_that_takes_no_parts_sees_the_whole(tmp_path: Path) -> None:
     path = tmp_path / "net.onnx"
     path.write_bytes(network((32, 32), boxes=np.array([[4, 8, 12, 24]]), scores=np.array([0.9])))
-    detect = load_detector(path, layout=Layout.BOXES_SCORES, thresh=0.5, height=None)
+    detect = load_detector(path, layout=OutputLayout.BOXES_SCORES, thresh=0.5, height=None)
     frame = np.zeros((320, 320, 3), np.uint8)
-    assert np.array_equal(detect.near(frame, np.array([[0, 0, 9, 9]])), detect(frame))
+    assert np.array_equal(detect.search_near(frame, np.array([[0, 0, 9, 9]])), detect(frame))
 
 
 @pytest.mark.parametrize("size", [(1, 1), (5, 3), (31, 33), (2160, 3840)])

@@ -13,8 +13,13 @@ from conftest import python
 from masquerade.errors import BadInput
 from masquerade.io import downloads
 from masquerade.io.video import read
-from masquerade.vision.face_detector import Detector, Layout, load_detector
-from masquerade.vision.face_recogniser import NETWORKS, SAME, FaceRecogniser, distances
+from masquerade.vision.face_detector import FaceDetector, OutputLayout, load_detector
+from masquerade.vision.face_recogniser import (
+    MAX_SAME_DISTANCE,
+    NETWORKS,
+    FaceRecogniser,
+    compute_distances,
+)
 
 pytest.importorskip("onnxruntime")
 pytest.importorskip("dlib")
@@ -27,7 +32,7 @@ BOX = np.array([[66.0, 37.0, 112.0, 96.0]])  # of the man in the car, in the fir
 
 def asset(name: str) -> Path:
     try:
-        return downloads.fetch(name)
+        return downloads.fetch_asset(name)
     except (OSError, BadInput) as error:
         pytest.skip(f"{name} cannot be had: {error}")
 
@@ -39,39 +44,45 @@ def files() -> None:
 
 
 @pytest.fixture(scope="module")
-def detect() -> Detector:
-    return load_detector(asset("centerface"), layout=Layout.CENTERFACE, thresh=0.5, height=None)
+def detect() -> FaceDetector:
+    return load_detector(
+        asset("centerface"), layout=OutputLayout.CENTERFACE, thresh=0.5, height=None
+    )
 
 
 @pytest.fixture(scope="module")
 def car() -> np.ndarray:
     """A man talks in a car, 144 lines; his face turns and moves."""
-    return read.segment(asset("carphone"), 0, 120)[[0, 40, 119]]
+    return read.read_segment(asset("carphone"), 0, 120)[[0, 40, 119]]
 
 
-def test_one_man_is_near_himself_and_far_from_a_woman(car: np.ndarray, detect: Detector) -> None:
+def test_one_man_is_near_himself_and_far_from_a_woman(
+    car: np.ndarray, detect: FaceDetector
+) -> None:
     man = np.vstack(EYES.embed_all(car, [detect(frame)[:1] for frame in car]))
     picture = skimage.data.astronaut()
     woman = EYES.embed(picture, detect(picture)[:1])
     assert man.shape == (3, 128) and man.dtype == np.float32 and woman.shape == (1, 128)
-    assert distances(man, man).max() < SAME < distances(man, woman).min()
+    assert (
+        compute_distances(man, man).max() < MAX_SAME_DISTANCE < compute_distances(man, woman).min()
+    )
     np.testing.assert_allclose(man[1], EYES.embed(car[1], detect(car[1])[:1])[0], atol=1e-4)
 
 
 def test_two_small_faces_of_one_frame_are_told_apart() -> None:
     """Faces of 30 by 40 pixels: a woman from the side, and a man."""
-    film = read.segment(asset("sports2d_demo"), 60, 81)[[0, 20], :640]
+    film = read.read_segment(asset("sports2d_demo"), 60, 81)[[0, 20], :640]
     boxes = np.array([[[1379, 560], [612, 118]], [[1196, 544], [621, 113]]])
     before, after = (
         EYES.embed(frame, np.hstack([corners, np.add(corners, (30, 40))]))
         for frame, corners in zip(film, boxes, strict=True)
     )
-    apart = distances(before, after)
+    apart = compute_distances(before, after)
     assert apart.diagonal().max() < min(apart[0, 1], apart[1, 0])
 
 
 def test_points_and_not_the_box_decide_what_is_cut_out(car: np.ndarray) -> None:
-    (chip,), (moved,) = EYES.chips(car[0], BOX), EYES.chips(car[0], BOX + 3)
+    (chip,), (moved,) = EYES.cut_chips(car[0], BOX), EYES.cut_chips(car[0], BOX + 3)
     assert chip.shape == (150, 150, 3) and chip.dtype == np.uint8
     beside = np.roll(chip, (8, 8), axis=(0, 1))  # three pixels of the frame
     apart = [np.abs(chip.astype(float) - other).mean() for other in (moved, beside)]
@@ -90,7 +101,7 @@ def test_another_process_loads_the_files_itself(car: np.ndarray) -> None:
     again = pickle.loads(pickle.dumps(EYES))
     assert again == EYES and "_network" not in vars(again)
     np.testing.assert_allclose(again.embed(car[0], BOX), EYES.embed(car[0], BOX), atol=1e-4)
-    assert all(downloads.find(name).sha256 in EYES.in_words for name in NETWORKS)
+    assert all(downloads.find_asset(name).sha256 in EYES.in_words for name in NETWORKS)
 
 
 @pytest.mark.parametrize(
@@ -111,12 +122,12 @@ def test_frames_of_another_kind_are_refused(car: np.ndarray) -> None:
 
 def test_files_that_are_no_such_models_are_refused(tmp_path: Path, car: np.ndarray) -> None:
     with pytest.raises(BadInput, match="no such file"):
-        FaceRecogniser(network=tmp_path / "no.dat").ready()
+        FaceRecogniser(network=tmp_path / "no.dat").load_networks()
     broken = tmp_path / "broken.dat"
     broken.write_bytes(asset(NETWORKS[0]).read_bytes()[:1000])
     for fields in ({"network": broken}, {"points": broken}, {"network": asset(NETWORKS[1])}):
         with pytest.raises(BadInput, match=r"Give that file, or none"):
-            FaceRecogniser(**fields).ready()
+            FaceRecogniser(**fields).load_networks()
 
 
 def test_a_model_of_other_points_is_refused(tmp_path: Path) -> None:
@@ -130,7 +141,7 @@ def test_a_model_of_other_points_is_refused(tmp_path: Path) -> None:
     model = dlib.train_shape_predictor([picture], [[shown]], options)
     model.save(str(tmp_path / "two.dat"))
     with pytest.raises(BadInput, match=r"5 points in .*two.dat, got one of 2"):
-        FaceRecogniser(points=tmp_path / "two.dat").ready()
+        FaceRecogniser(points=tmp_path / "two.dat").load_networks()
 
 
 def test_without_dlib_the_line_that_installs_it_is_said() -> None:

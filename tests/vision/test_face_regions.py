@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from masquerade.vision.face_detector import num_pixels, regions
+from masquerade.vision.face_detector import merge_regions, num_pixels
 
 SIZE = (640, 960)
 
@@ -17,7 +17,7 @@ def test_parts_hold_the_boxes_lie_on_the_grid_and_do_not_overlap(seed: int, coun
     rng = np.random.default_rng(seed)
     corner = rng.uniform(0, (900, 600), (count, 2))
     boxes = np.hstack([corner, np.minimum(corner + rng.uniform(4, 90, (count, 1)), SIZE[::-1])])
-    parts = regions(boxes, size=SIZE, step=32)
+    parts = merge_regions(boxes, size=SIZE, step=32)
     for left, top, right, bottom in boxes:
         assert any(
             part[0] <= left and part[1] <= top and right <= part[2] and bottom <= part[3]
@@ -32,4 +32,4 @@ def test_parts_hold_the_boxes_lie_on_the_grid_and_do_not_overlap(seed: int, coun
 
 
 def test_a_box_outside_the_picture_needs_no_part() -> None:
-    assert regions(np.array([[2000.0, 0.0, 2010.0, 10.0]]), size=SIZE, step=32) == []
+    assert merge_regions(np.array([[2000.0, 0.0, 2010.0, 10.0]]), size=SIZE, step=32) == []

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from masquerade.vision.tracks import Tracks, overlap
+from masquerade.vision.tracks import FaceTracks, compute_overlap
 
 FRAMES = 25
 speeds = st.floats(-8.0, 8.0)
@@ -23,18 +23,18 @@ def walk(across: float, down: float, *, start: tuple[float, float] = (500, 500))
 
 def follow(faces: dict[int, list[np.ndarray]], *, hold: int) -> list[np.ndarray]:
     """The boxes to cover in each frame, asked for as late as a stream may."""
-    tracks = Tracks(hold=hold)
+    tracks = FaceTracks(hold=hold)
     boxes = []
     for frame in range(FRAMES + hold):
         if frame < FRAMES:
-            tracks.add(frame, np.array(faces.get(frame, [])).reshape(-1, 5))
+            tracks.link_faces(frame, np.array(faces.get(frame, [])).reshape(-1, 5))
         if frame >= hold:
-            boxes.append(tracks.at(frame - hold))
+            boxes.append(tracks.list_boxes(frame - hold))
     return boxes
 
 
 def is_covered(boxes: np.ndarray, truth: np.ndarray, *, least: float = 0.8) -> bool:
-    return bool(np.any(overlap(truth, boxes) >= least))
+    return bool(np.any(compute_overlap(truth, boxes) >= least))
 
 
 @settings(max_examples=30)
@@ -77,10 +77,12 @@ def test_a_face_found_once_is_covered_there_and_one_found_twice_a_frame_longer()
 
 
 def test_finds_may_be_farther_apart_where_fewer_frames_are_searched() -> None:
-    tracks = Tracks(hold=0, every=4)
+    tracks = FaceTracks(hold=0, every=4)
     for t in range(0, FRAMES, 4):
-        tracks.add(t, np.array([face(7, 9)] if t in (8, 12) else []).reshape(-1, 5))
-    assert [len(tracks.at(t)) for t in range(FRAMES)] == [8 <= t <= 12 for t in range(FRAMES)]
+        tracks.link_faces(t, np.array([face(7, 9)] if t in (8, 12) else []).reshape(-1, 5))
+    assert [len(tracks.list_boxes(t)) for t in range(FRAMES)] == [
+        8 <= t <= 12 for t in range(FRAMES)
+    ]
 
 
 @pytest.mark.parametrize(("score", "held"), [(0.2, 1), (0.3, 2), (0.5, 3), (1.0, 3)])
@@ -94,9 +96,9 @@ def test_two_faces_that_cross_keep_their_ways() -> None:
     one, other = walk(6, 0, start=(100, 200)), walk(-6, 0, start=(244, 210))
     blind = range(10, 14)  # they cross in frame 12, while nobody sees them
     found = {t: [one[t], other[t]] for t in range(FRAMES) if t not in blind}
-    tracks = Tracks(hold=4)
+    tracks = FaceTracks(hold=4)
     for t in range(FRAMES):
-        tracks.add(t, np.array(found.get(t, [])).reshape(-1, 5))
+        tracks.link_faces(t, np.array(found.get(t, [])).reshape(-1, 5))
     assert len(tracks.live) == 2
     for t, boxes in enumerate(follow(found, hold=4)):
         assert len(boxes) == 2
@@ -133,14 +135,14 @@ def test_a_stream_covers_what_is_covered_when_all_is_known(data: st.DataObject, 
         t: [face(*rng.uniform(0, 200, 2), side=rng.uniform(10, 90)) for _ in range(rng.integers(4))]
         for t in range(FRAMES)
     }
-    tracks = Tracks(hold=hold)
+    tracks = FaceTracks(hold=hold)
     for t in range(FRAMES):
-        tracks.add(t, np.array(found[t]).reshape(-1, 5))
+        tracks.link_faces(t, np.array(found[t]).reshape(-1, 5))
     for t, boxes in enumerate(follow(found, hold=hold)):
-        assert np.array_equal(boxes, tracks.at(t))
+        assert np.array_equal(boxes, tracks.list_boxes(t))
 
 
 def test_overlap_of_boxes_without_area_is_nothing() -> None:
     point = np.array([3.0, 3.0, 3.0, 3.0])
-    assert overlap(point, point[None]) == pytest.approx(0)
-    assert overlap(point, np.zeros((0, 4))).shape == (0,)
+    assert compute_overlap(point, point[None]) == pytest.approx(0)
+    assert compute_overlap(point, np.zeros((0, 4))).shape == (0,)

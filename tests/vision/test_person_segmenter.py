@@ -18,7 +18,7 @@ from masquerade.vision.person_detector import (
     NETWORKS,
     PersonDetector,
     PersonSegmenter,
-    without_twins,
+    drop_twin_detections,
 )
 
 pytest.importorskip("ai_edge_litert")
@@ -30,7 +30,7 @@ WALKER = np.s_[480:980, 1000:1500]  # of the frame
 
 def asset(name: str) -> Path:
     try:
-        return downloads.fetch(name)
+        return downloads.fetch_asset(name)
     except (OSError, BadInput) as error:
         pytest.skip(f"{name} cannot be had: {error}")
 
@@ -40,13 +40,14 @@ def frame() -> np.ndarray:
     """A real frame, in which a woman walks on the right and a man stands on the left, up."""
     for name in NETWORKS:
         asset(name)
-    return read.segment(asset("sports2d_demo"), 80, 81)[0]
+    return read.read_segment(asset("sports2d_demo"), 80, 81)[0]
 
 
 @pytest.fixture(scope="module")
 def masks(frame: np.ndarray) -> dict[str, np.ndarray]:
     return {
-        side: PersonSegmenter(private=side).mask(frame[WALKER]) for side in ("person", "background")
+        side: PersonSegmenter(private=side).segment_frame(frame[WALKER])
+        for side in ("person", "background")
     }
 
 
@@ -67,8 +68,8 @@ def test_what_may_be_a_person_is_private_and_only_what_surely_is_one_is_public(
 def test_a_larger_margin_or_threshold_makes_the_public_side_smaller(
     frame: np.ndarray, masks: dict[str, np.ndarray]
 ) -> None:
-    surer = PersonSegmenter(private="background", threshold=0.95).mask(frame[WALKER])
-    wider = PersonSegmenter(private="background", margin_px=6).mask(frame[WALKER])
+    surer = PersonSegmenter(private="background", threshold=0.95).segment_frame(frame[WALKER])
+    wider = PersonSegmenter(private="background", margin_px=6).segment_frame(frame[WALKER])
     for mask in (surer, wider):
         assert not (mask & ~masks["background"]).any()
         assert mask.sum() < masks["background"].sum()
@@ -78,7 +79,7 @@ def test_in_an_empty_picture_nobody_is_public_also_in_another_process() -> None:
     for name in NETWORKS:
         asset(name)
     grey, segmenter = np.full((1, 60, 80, 3), 114, np.uint8), PersonSegmenter(private="background")
-    assert not segmenter.masks(grey).any()
+    assert not segmenter.segment_frames(grey).any()
     assert not pickle.loads(pickle.dumps(segmenter)).masks(grey).any()
 
 
@@ -93,8 +94,8 @@ def test_small_people_in_a_large_frame_are_found(frame: np.ndarray) -> None:
 
 def test_of_two_findings_of_one_person_the_better_is_kept() -> None:
     people = np.array([[10, 10, 20, 0.6], [12, 11, 20, 0.9], [90, 10, 20, 0.7]])
-    assert without_twins(people).tolist() == [people[1].tolist(), people[2].tolist()]
-    assert without_twins(np.zeros((0, 4))).shape == (0, 4)
+    assert drop_twin_detections(people).tolist() == [people[1].tolist(), people[2].tolist()]
+    assert drop_twin_detections(np.zeros((0, 4))).shape == (0, 4)
 
 
 @pytest.mark.parametrize("fields", [{"threshold": 0.4}, {"threshold": 1.0}, {"margin_px": -1}])
@@ -115,7 +116,7 @@ def test_what_is_no_such_network_is_refused(tmp_path: Path) -> None:
 
 
 def test_what_tflite_says_of_itself_is_not_shown(capfd: pytest.CaptureFixture[str]) -> None:
-    with network_files._quietly():
+    with network_files._silence_stderr():
         os.write(2, b"INFO: Created a delegate")
     os.write(2, b"ours")
     assert capfd.readouterr().err == "ours"

@@ -16,15 +16,15 @@ import skimage.data
 from masquerade.errors import BadInput
 from masquerade.networks.weight_files import torchvision
 from masquerade.vision import convolutional, features
-from masquerade.vision.backbones import Backbone
-from masquerade.vision.features import PlaceFeatures, backbones, has_weights
+from masquerade.vision.backbones import FeatureBackbone
+from masquerade.vision.features import PlaceFeatures, has_weights, list_backbones
 
 torch = pytest.importorskip("torch")
 
 
 models = torchvision.models
-FETCHED = [name for name in backbones() if has_weights(name)]
-KNOWN: dict[str, Backbone] = features._BACKBONES
+FETCHED = [name for name in list_backbones() if has_weights(name)]
+KNOWN: dict[str, FeatureBackbone] = features._BACKBONES
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -56,13 +56,13 @@ def pictures() -> np.ndarray:
 
 def given(name: str, path: Path, values: Any) -> np.ndarray:
     """What the rebuilt network makes of standardised pictures."""
-    return np.asarray(KNOWN[name].load(path)(values))
+    return np.asarray(KNOWN[name].load_net(path)(values))
 
 
 def test_at_least_six_networks_need_no_file_and_the_papers_others_take_one() -> None:
     assert len(FETCHED) >= 6
     others = {"resnet18", "resnet50", "clip_vit_b32", "cosplace_resnet50", "dinov2_vits14"}
-    assert others <= set(backbones()) - set(FETCHED)
+    assert others <= set(list_backbones()) - set(FETCHED)
 
 
 @pytest.mark.parametrize("name", FETCHED)
@@ -152,12 +152,14 @@ def test_a_pickle_that_names_anything_but_arrays_is_refused_and_nothing_runs(
             PlaceFeatures(backbone="vgg16", weights=path).embed(pictures())
     assert not (tmp_path / "wicked").exists()
     with pytest.raises(pickle.UnpicklingError, match="not float32"):
-        convolutional._single("O8", False, True)
+        convolutional._use_float32("O8", False, True)
 
 
-def small_resnet(path: Path) -> tuple[Backbone, dict[str, Any]]:
+def small_resnet(path: Path) -> tuple[FeatureBackbone, dict[str, Any]]:
     make = partial(convolutional.ResNet, (1, 1, 1, 1), is_deep=False)
-    known = Backbone(name="small", make=make, read=KNOWN["resnet18"].read, published="nobody's")
+    known = FeatureBackbone(
+        name="small", make=make, read=KNOWN["resnet18"].read, published="nobody's"
+    )
     return known, trained(make()).state_dict()
 
 
@@ -165,23 +167,23 @@ def test_weights_must_fit_tensor_by_tensor(tmp_path: Path) -> None:
     path = tmp_path / "net.pth"
     known, state = small_resnet(path)
     without = {key: value for key, value in state.items() if "num_batches" not in key}
-    known.load(saved(without, path))  # as older files are
+    known.load_net(saved(without, path))  # as older files are
     for change, said in (
         ({"strange": torch.zeros(1)}, r"strange.* too many and none missing"),
         ({"bn1.weight": torch.zeros(3)}, r"other shapes of .*bn1\.weight.*\(3,\), not \(64,\)"),
         ({"bn1.weight": torch.full((64,), torch.nan)}, "finite weights"),
     ):
         with pytest.raises(BadInput, match=said):
-            known.load(saved(without | change, path))
+            known.load_net(saved(without | change, path))
     without.pop("conv1.weight")
     with pytest.raises(BadInput, match=r"conv1\.weight.* missing.*state dict of nobody's"):
-        known.load(saved(without, path))
+        known.load_net(saved(without, path))
     path.write_bytes(b"no weights")
     with pytest.raises(BadInput, match="whole file of weights") as caught:
-        known.load(path)
+        known.load_net(path)
     assert "weights_only" not in str(caught.value)  # torch's advice to run what is in the file
     with pytest.raises(BadInput, match="no such file"):
-        known.load(tmp_path / "nothing.pth")
+        known.load_net(tmp_path / "nothing.pth")
 
 
 def test_pictures_are_stretched_and_standardised_before_a_network_sees_them() -> None:
@@ -195,7 +197,7 @@ def test_pictures_are_stretched_and_standardised_before_a_network_sees_them() ->
             return values.mean(dim=(2, 3))
 
     frames = np.full((3, 20, 30, 3), (255, 0, 51), np.uint8)
-    found = KNOWN["resnet18"].features(frames, net=Means(), batch=2)
+    found = KNOWN["resnet18"].compute_features(frames, net=Means(), batch=2)
     expected = (np.array([1, 0, 0.2]) - (0.485, 0.456, 0.406)) / (0.229, 0.224, 0.225)
     np.testing.assert_allclose(found, np.tile(expected, (3, 1)), rtol=1e-4)
 

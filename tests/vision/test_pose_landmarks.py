@@ -13,8 +13,8 @@ from masquerade.errors import BadInput
 from masquerade.io import downloads
 from masquerade.io.video import read
 from masquerade.vision import poses
-from masquerade.vision.poses import JOINTS, NETWORKS, Pose, PoseLandmarks, square_about
-from masquerade.vision.tracks import tracked
+from masquerade.vision.poses import JOINTS, NETWORKS, PersonPose, PoseLandmarks, square_about
+from masquerade.vision.tracks import track_poses
 
 pytest.importorskip("ai_edge_litert")
 pytest.importorskip("cv2")
@@ -27,7 +27,7 @@ EYES = PoseLandmarks(parts=(1,))
 
 def asset(name: str) -> Path:
     try:
-        return downloads.fetch(name)
+        return downloads.fetch_asset(name)
     except (OSError, BadInput) as error:
         pytest.skip(f"{name} cannot be had: {error}")
 
@@ -36,20 +36,20 @@ def asset(name: str) -> Path:
 def film() -> np.ndarray:
     for name in NETWORKS:
         asset(name)
-    return read.segment(asset("sports2d_demo"), 74, 81)
+    return read.read_segment(asset("sports2d_demo"), 74, 81)
 
 
 @pytest.fixture(scope="module")
-def walker(film: np.ndarray) -> Pose:
-    (found,) = EYES.people(film[-1][WALKER])
+def walker(film: np.ndarray) -> PersonPose:
+    (found,) = EYES.find_poses(film[-1][WALKER])
     return found
 
 
-def joint(pose: Pose, name: str) -> np.ndarray:
+def joint(pose: PersonPose, name: str) -> np.ndarray:
     return np.asarray(pose.joints[JOINTS.index(name), :2])
 
 
-def test_a_walker_has_her_joints_where_they_are(walker: Pose) -> None:
+def test_a_walker_has_her_joints_where_they_are(walker: PersonPose) -> None:
     assert len(JOINTS) == 33 == len(set(JOINTS)) and walker.joints.shape == (33, 4)
     places = {  # read off the picture by eye
         "nose": (201, 90),
@@ -69,27 +69,29 @@ def test_a_walker_has_her_joints_where_they_are(walker: Pose) -> None:
     assert np.median(walker.joints[:, 2]) > 0.9
 
 
-def test_she_is_about_as_tall_as_people_are(walker: Pose) -> None:
+def test_she_is_about_as_tall_as_people_are(walker: PersonPose) -> None:
     ankles = [JOINTS.index(f"{side}_ankle") for side in ("left", "right")]
     assert 1.0 < walker.world[ankles, 1].mean() - walker.world[0, 1] < 1.8
     hips = [JOINTS.index(f"{side}_hip") for side in ("left", "right")]
     assert np.abs(walker.world[hips].mean(axis=0)).max() < 0.05
 
 
-def test_her_mask_covers_her_joints_and_little_else(walker: Pose) -> None:
-    mask = walker.mask(500, 500)
+def test_her_mask_covers_her_joints_and_little_else(walker: PersonPose) -> None:
+    mask = walker.project_mask(500, 500)
     assert mask.shape == (500, 500) and 0 <= mask.min() and mask.max() <= 1
     places = walker.joints[walker.joints[:, 2] > 0.9, :2].round().astype(int)
     assert np.mean(mask[places[:, 1], places[:, 0]] > 0.5) > 0.8
-    left, top, right, bottom = walker.box.round().astype(int)
+    left, top, right, bottom = walker.joint_box.round().astype(int)
     reach = 40
     inside = mask[top - reach : bottom + reach, left - reach : right + reach].sum()
     assert inside > 0.98 * mask.sum() and 0.02 < mask.mean() < 0.2
 
 
-def test_who_lies_on_the_side_has_the_same_joints_turned(film: np.ndarray, walker: Pose) -> None:
+def test_who_lies_on_the_side_has_the_same_joints_turned(
+    film: np.ndarray, walker: PersonPose
+) -> None:
     lying = np.ascontiguousarray(np.rot90(film[-1][WALKER]))  # (x, y) goes to (y, 499 - x)
-    (found,) = EYES.people(lying)
+    (found,) = EYES.find_poses(lying)
     upright = np.stack([499 - found.joints[:, 1], found.joints[:, 0]], axis=1)
     size = np.ptp(walker.joints[:, 1])
     assert np.median(np.linalg.norm(upright - walker.joints[:, :2], axis=1)) < 0.05 * size
@@ -99,8 +101,8 @@ def test_who_lies_on_the_side_has_the_same_joints_turned(film: np.ndarray, walke
 
 def test_several_people_are_found_and_twins_are_not(film: np.ndarray) -> None:
     side = np.concatenate([film[-1][WALKER][:440, :440], film[-1][MAN]], axis=1)
-    found = EYES.people(np.ascontiguousarray(side))
-    hips = sorted(pose.hips.tolist() for pose in found)
+    found = EYES.find_poses(np.ascontiguousarray(side))
+    hips = sorted(pose.hip_centre.tolist() for pose in found)
     assert len(hips) == 2
     for (x, y), place in zip(hips, ((229, 250), (634, 223)), strict=True):
         assert np.hypot(x - place[0], y - place[1]) < 40
@@ -111,14 +113,14 @@ def test_a_film_gives_tracks_and_needs_the_detector_seldom(
 ) -> None:
     frames, asked = film[:, 480:980, 1000:1500], []
     eyes = PoseLandmarks(parts=(1,))
-    detect = eyes._detect.with_turns
+    detect = eyes._person_detector.detect_with_turns
 
     def counted(frame: np.ndarray, **told: Any) -> np.ndarray:
         asked.append(told["where"])
         return detect(frame, **told)
 
-    monkeypatch.setattr(eyes._detect, "with_turns", counted)
-    (track,) = tracked(eyes.film(frames, every=5))
+    monkeypatch.setattr(eyes._person_detector, "detect_with_turns", counted)
+    (track,) = track_poses(eyes.iter_film_poses(frames, every=5))
     assert len(track) == 7 and track.is_seen.all() and len(asked) == 4
     assert [where is None for where in asked] == [True, False] * 2, "again without her"
     hips = track.joints[:, [23, 24], 0].mean(axis=1)
@@ -129,14 +131,14 @@ def test_in_a_film_that_stands_still_only_what_is_hidden_is_searched_again(
     film: np.ndarray, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     eyes, asked = PoseLandmarks(parts=(1, 2)), [0]
-    look = eyes._detect._in_picture
+    look = eyes._person_detector._detect_in_picture
 
     def counted(small: np.ndarray, side: int, least: float) -> np.ndarray:
         asked[-1] += 1
         return look(small, side, least)
 
-    monkeypatch.setattr(eyes._detect, "_in_picture", counted)
-    for found in eyes.film([film[-1][WALKER]] * 3, every=1):
+    monkeypatch.setattr(eyes._person_detector, "_detect_in_picture", counted)
+    for found in eyes.iter_film_poses([film[-1][WALKER]] * 3, every=1):
         assert len(found) == 1
         asked.append(0)
     first, second, third, _ = asked
@@ -146,19 +148,19 @@ def test_in_a_film_that_stands_still_only_what_is_hidden_is_searched_again(
 @pytest.mark.parametrize("size", [(1, 1), (1, 4000), (60, 80)])
 def test_where_nobody_is_nobody_is_found(size: tuple[int, int], film: np.ndarray) -> None:
     frame = np.full((*size, 3), 114, np.uint8)
-    assert EYES.people(frame) == () and list(EYES.film([frame] * 2)) == [(), ()]
+    assert EYES.find_poses(frame) == () and list(EYES.iter_film_poses([frame] * 2)) == [(), ()]
 
 
 def test_another_process_loads_the_networks_itself() -> None:
     again = pickle.loads(pickle.dumps(EYES))
     assert again == EYES and "_look" not in vars(again)
-    assert all(downloads.find(name).sha256 in EYES.in_words for name in NETWORKS)
+    assert all(downloads.find_asset(name).sha256 in EYES.in_words for name in NETWORKS)
 
 
 def test_frames_of_another_kind_and_settings_without_sense_are_refused() -> None:
     for frame in (np.zeros((8, 8, 3)), np.zeros((8, 8), np.uint8), np.zeros((0, 8, 3), np.uint8)):
         with pytest.raises(ValueError, match="Expected frame"):
-            EYES.people(frame)
+            EYES.find_poses(frame)
     for fields in ({"thresh": 0.0}, {"thresh": 2.0}, {"parts": ()}, {"parts": (0,)}):
         with pytest.raises(ValueError, match="Expected"):
             PoseLandmarks(**fields)
@@ -166,9 +168,9 @@ def test_frames_of_another_kind_and_settings_without_sense_are_refused() -> None
 
 def test_files_that_are_no_such_networks_are_refused(tmp_path: Path, film: np.ndarray) -> None:
     with pytest.raises(BadInput, match="no such file"):
-        PoseLandmarks(model=tmp_path / "no.tflite").ready()
+        PoseLandmarks(model=tmp_path / "no.tflite").load_networks()
     with pytest.raises(BadInput, match="which takes"):
-        PoseLandmarks(model=asset("pose_detection")).ready()
+        PoseLandmarks(model=asset("pose_detection")).load_networks()
 
 
 def test_squares_are_turned_about_their_middle() -> None:
@@ -184,7 +186,7 @@ def test_a_joint_moves_to_the_middle_of_what_is_likely_near_it() -> None:
     heat[33, 34, 1] = -1.0  # not clear
     heat[60, 60, 2] = 20.0  # too far away
     points[3, 0] = 300.0  # outside
-    moved = poses._sharpened(points, heat)
+    moved = poses._sharpen_points(points, heat)
     np.testing.assert_allclose(moved[0, :2], (34 * 4, 33 * 4), atol=1e-3)
     np.testing.assert_array_equal(moved[1:], points[1:])
 
@@ -201,10 +203,10 @@ def test_joints_and_masks_of_stage_are_near_the_truth(film: np.ndarray) -> None:
     for at in range(0, len(stage), 27):
         video = stage[at]
         truth, mask = video.joints[1], video.person_mask[1]
-        found = EYES.people(video.frames[1])
+        found = EYES.find_poses(video.frames[1])
         apart = [np.linalg.norm(pose.joints[numbers, :2] - truth, axis=1) for pose in found]
         best = int(np.argmin([each.mean() for each in apart]))
         near.append(apart[best] < 0.1 * np.ptp(truth[:, 1]))
-        seen = found[best].mask(480, 640) > 0.5
+        seen = found[best].project_mask(480, 640) > 0.5
         alike.append((seen & mask).sum() / (seen | mask).sum())
     assert np.mean(near) > 0.85 and np.mean(alike) > 0.85

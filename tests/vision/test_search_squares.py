@@ -7,14 +7,14 @@ import pytest
 
 pytest.importorskip("cv2")
 
-from masquerade.vision.person_detector import SeenBefore, mirrored, squares
+from masquerade.vision.person_detector import SearchMemory, list_mirror_squares, list_squares
 
 
 @pytest.mark.parametrize("size", [(1, 1), (7, 300), (64, 64), (241, 320), (1080, 1920)])
 def test_squares_cover_every_pixel_and_stay_inside(size: tuple[int, int]) -> None:
     for parts in (1, 2, 4):
         seen = np.zeros(size, bool)
-        for top, left, side in squares(*size, parts=parts):
+        for top, left, side in list_squares(*size, parts=parts):
             assert top >= 0 and left >= 0 and top + side <= size[0] and left + side <= size[1]
             seen[top : top + side, left : left + side] = True
         assert seen.all()
@@ -22,7 +22,7 @@ def test_squares_cover_every_pixel_and_stay_inside(size: tuple[int, int]) -> Non
 
 def test_a_square_over_an_edge_shows_the_picture_and_its_mirror() -> None:
     frame = np.random.default_rng(0).integers(0, 256, (40, 90, 3), dtype=np.uint8)
-    (above, left, one), (_, right, other) = mirrored(frame, parts=1)
+    (above, left, one), (_, right, other) = list_mirror_squares(frame, parts=1)
     half = len(one) // 2
     rows = slice(-above, -above + 40)
     assert left == -half and right == 90 - half
@@ -36,14 +36,14 @@ PICTURE = np.full((224, 224, 3), 90, np.uint8)
 
 def looks(pictures: list[np.ndarray], key: tuple[int, ...] = (0, 0, 100)) -> list[int]:
     """At which of some pictures of a square somebody looked."""
-    seen, looked = SeenBefore(), []
+    seen, looked = SearchMemory(), []
     for number, picture in enumerate(pictures):
 
         def look(at: int = number) -> np.ndarray:
             looked.append(at)
             return np.full((1, 5), float(at))
 
-        found = seen.found(key, picture, look)
+        found = seen.find_or_recall(key, picture, look)
         assert found[0, 0] == looked[-1], "the answer is that of the last look"
     return looked
 
@@ -66,8 +66,8 @@ def test_what_changes_slowly_is_compared_with_when_it_was_searched() -> None:
 
 
 def test_each_square_is_remembered_by_itself() -> None:
-    seen = SeenBefore()
+    seen = SearchMemory()
     nobody, somebody = np.zeros((0, 5)), np.ones((1, 5))
-    assert len(seen.found((0, 0, 50), PICTURE, lambda: nobody)) == 0
-    assert len(seen.found((0, 25, 50), PICTURE, lambda: somebody)) == 1
-    assert len(seen.found((0, 0, 50), PICTURE, lambda: somebody)) == 0
+    assert len(seen.find_or_recall((0, 0, 50), PICTURE, lambda: nobody)) == 0
+    assert len(seen.find_or_recall((0, 25, 50), PICTURE, lambda: somebody)) == 1
+    assert len(seen.find_or_recall((0, 0, 50), PICTURE, lambda: somebody)) == 0

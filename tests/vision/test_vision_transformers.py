@@ -10,7 +10,7 @@ import pytest
 
 from masquerade.errors import BadInput
 from masquerade.vision import vision_transformers as towers
-from masquerade.vision.backbones import Backbone
+from masquerade.vision.backbones import FeatureBackbone
 
 torch = pytest.importorskip("torch")
 
@@ -108,8 +108,8 @@ def test_dinov2s_positions_keep_their_order_when_they_are_stretched() -> None:
     ramp = torch.arange(37.0).repeat(37, 1)  # grows to the right
     net.pos_embed[0, 1:, 0] = ramp.flatten()
     net.pos_embed[0, 1:, 1] = ramp.T.flatten()  # grows downwards
-    found = net._positions(16, 16)[0, 1:, :2].view(16, 16, 2)
-    assert net._positions(37, 37) is net.pos_embed
+    found = net._resize_positions(16, 16)[0, 1:, :2].view(16, 16, 2)
+    assert net._resize_positions(37, 37) is net.pos_embed
     right, down = found[8, :, 0], found[:, 8, 1]
     np.testing.assert_allclose(right.diff()[1:-1], 37 / 16.1, atol=0.12)
     np.testing.assert_allclose(right.mean(), (16 / 2) * 37 / 16.1 - 0.5, atol=0.03)
@@ -151,10 +151,12 @@ def test_of_clips_file_the_text_tower_is_left_out_and_halves_become_whole(tmp_pa
     visual = {f"visual.{key}": value.half() for key, value in net.state_dict().items()}
     text = {"positional_embedding": torch.zeros(77, 8), "token_embedding.weight": torch.zeros(9, 8)}
     torch.save(visual | text, path)
-    known = Backbone(name="small", make=clip_tower, read=towers._read_clip, published="nobody's")
-    loaded = known.load(path)
+    known = FeatureBackbone(
+        name="small", make=clip_tower, read=towers._read_clip, published="nobody's"
+    )
+    loaded = known.load_net(path)
     assert loaded.proj.dtype == torch.float32
     torch.testing.assert_close(loaded.proj, net.proj.half().float())
     torch.save({**visual, "visual.more": torch.zeros(1)}, path)
     with pytest.raises(BadInput, match=r"more.* too many"):
-        known.load(path)
+        known.load_net(path)

@@ -3,24 +3,24 @@
 Example:
     >>> from masquerade import accounting as account
     >>> from masquerade.events import GaussianDpEvent
-    >>> account.epsilon(GaussianDpEvent(4.0), delta=1e-5, relation="zero_out") < 1
+    >>> account.compute_epsilon(GaussianDpEvent(4.0), delta=1e-5, relation="zero_out") < 1
     True
 """
 
 from masquerade.accounting.compose import (
-    calibrate,
-    compose,
-    epsilon,
-    gaussian_sigma,
-    revealed_delta,
-    revealed_epsilon,
+    compose_epsilon,
+    compute_epsilon,
+    compute_revealed_delta,
+    compute_revealed_epsilon,
+    find_gaussian_sigma,
+    find_noise_multiplier,
 )
 
 __all__ = [
-    "calibrate",
-    "compose",
-    "epsilon",
-    "gaussian_sigma",
-    "revealed_delta",
-    "revealed_epsilon",
+    "compose_epsilon",
+    "compute_epsilon",
+    "compute_revealed_delta",
+    "compute_revealed_epsilon",
+    "find_gaussian_sigma",
+    "find_noise_multiplier",
 ]

@@ -37,7 +37,7 @@ from masquerade.events import (
 )
 
 # shifts of a mixture, at most, for the j beyond which there is less chance than that
-_SHIFTS = {1e-40: 16, 1e-16: 400}
+_MAX_SHIFTS = {1e-40: 16, 1e-16: 400}
 _RARE_LOG = 92.0  # of e^-92 = 1e-40
 
 
@@ -57,15 +57,15 @@ def group_event(event: DpEvent, units: int) -> DpEvent:
         case ComposedDpEvent(events=parts):
             return ComposedDpEvent([group_event(part, units) for part in parts])
         case GaussianDpEvent(noise_multiplier=z):
-            return GaussianDpEvent(z / units if z % units == 0 else _down(z / units))
+            return GaussianDpEvent(z / units if z % units == 0 else _round_down(z / units))
         case PoissonSampledDpEvent(sampling_probability=q, event=GaussianDpEvent() as inner):
-            return _mixture(q, units, inner.noise_multiplier)
+            return _make_group_mixture(q, units, inner.noise_multiplier)
         case RevealedSampledDpEvent(sampling_probability=q, event=GaussianDpEvent() as inner):
-            return RevealedSampledDpEvent(_any_of(q, units), group_event(inner, units))
+            return RevealedSampledDpEvent(_chance_of_any(q, units), group_event(inner, units))
     raise UnsupportedEvent(f"Expected sampled or plain Gaussian noise for a group, got {event}.")
 
 
-def _mixture(q: float, units: int, z: float) -> DpEvent:
+def _make_group_mixture(q: float, units: int, z: float) -> DpEvent:
     """How many of the units are drawn, as a mixture whose shifts are few."""
     if q >= 1:
         return group_event(GaussianDpEvent(z), units)
@@ -74,7 +74,7 @@ def _mixture(q: float, units: int, z: float) -> DpEvent:
     far = _RARE_LOG / 3 + math.sqrt(_RARE_LOG**2 / 9 + 2 * _RARE_LOG * mean * (1 - q))
     near = np.arange(max(0, math.floor(mean - far)), min(units, math.ceil(mean + far)) + 1)
     rarer, places = np.minimum(drawn.sf(near - 1), drawn.cdf(near)), [np.array([0.0, units])]
-    for rare, most in _SHIFTS.items():
+    for rare, most in _MAX_SHIFTS.items():
         likely = near[rarer > rare]
         places.append(np.linspace(likely[0], likely[-1], min(len(likely), most)).round())
     tops = np.unique(np.concatenate(places))
@@ -84,12 +84,12 @@ def _mixture(q: float, units: int, z: float) -> DpEvent:
     return MixtureOfGaussiansDpEvent(z, tops[kept].tolist(), chances[kept].tolist())
 
 
-def _any_of(q: float, units: int) -> float:
+def _chance_of_any(q: float, units: int) -> float:
     """1 - (1-q)^k, rounded up."""
     if q >= 1:
         return 1.0
     return min(1.0, -math.expm1(units * math.log1p(-q)) * (1 + 1e-12))
 
 
-def _down(value: float) -> float:
+def _round_down(value: float) -> float:
     return math.nextafter(value, 0.0)

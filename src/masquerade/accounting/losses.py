@@ -42,33 +42,33 @@ class UnsupportedEvent(ValueError):
     """No accountant here can read the event under that relation."""
 
 
-def parts_of(event: DpEvent) -> list[tuple[DpEvent, int]]:
+def split_event(event: DpEvent) -> list[tuple[DpEvent, int]]:
     """The simple events, checked; sampling with probability one is no sampling."""
     events.check_event(event)
-    return list(_flat(event, 1))
+    return list(_flatten_event(event, 1))
 
 
-def distance_of(relation: Relation) -> float:
+def find_distance(relation: Relation) -> float:
     """How far two neighbours may be apart, in units of the zero-out bound."""
     return 2.0 if relation is Relation.REPLACE_ONE else 1.0
 
 
-def _flat(event: DpEvent, count: int) -> Iterator[tuple[DpEvent, int]]:
+def _flatten_event(event: DpEvent, count: int) -> Iterator[tuple[DpEvent, int]]:
     if isinstance(event, events.SelfComposedDpEvent):
-        yield from _flat(event.event, count * event.count)
+        yield from _flatten_event(event.event, count * event.count)
     elif isinstance(event, events.ComposedDpEvent):
         for part in event.events:
-            yield from _flat(part, count)
+            yield from _flatten_event(part, count)
     elif (
         isinstance(event, events.PoissonSampledDpEvent | events.RevealedSampledDpEvent)
         and event.sampling_probability == 1
     ):
-        yield from _flat(event.event, count)
+        yield from _flatten_event(event.event, count)
     else:
         yield event, count
 
 
-MOST_CELLS = 2**22
+MAX_CELLS = 2**22
 ROUNDING = 8 * 2.0**-53  # of a short chain of operations, relative
 
 
@@ -90,7 +90,7 @@ class LossLaw:
     chances: np.ndarray
     lost: float
 
-    def plus(self, place: int, mass: float, *, lost: float = 0.0) -> LossLaw:
+    def add_mass(self, place: int, mass: float, *, lost: float = 0.0) -> LossLaw:
         """The law with some more mass, at a grid point and lost."""
         first = min(self.first, place)
         last = max(self.first + len(self.chances), place + 1)
@@ -99,13 +99,15 @@ class LossLaw:
         chances[place - first] += mass
         return LossLaw(first, chances, self.lost + float(lost))
 
-    def sometimes(self, chance: float) -> LossLaw:
+    def dilute_law(self, chance: float) -> LossLaw:
         """With that chance the law, and no loss at all otherwise."""
-        return LossLaw(self.first, self.chances * chance, self.lost * chance).plus(0, 1 - chance)
+        return LossLaw(self.first, self.chances * chance, self.lost * chance).add_mass(
+            0, 1 - chance
+        )
 
 
 @dataclass(frozen=True)
-class Cells:
+class LossCells:
     """What lies between grid points.
 
     Args:
@@ -126,9 +128,9 @@ class Cells:
     too_low: np.ndarray
     too_high: np.ndarray
 
-    def swapped(self) -> Cells:
+    def swap_sides(self) -> LossCells:
         """The same with P and Q exchanged."""
-        return Cells(
+        return LossCells(
             ends=-self.ends[::-1],
             mass=self.other[::-1],
             other=self.mass[::-1],
@@ -138,7 +140,7 @@ class Cells:
             too_high=self.too_low[::-1],
         )
 
-    def law(self, interval: float) -> LossLaw:
+    def make_law(self, interval: float) -> LossLaw:
         """All masses on the ends of their cells."""
         least = self.ends[:-1] * interval
         with np.errstate(over="ignore", invalid="ignore"):
@@ -158,24 +160,24 @@ class Cells:
         return LossLaw(int(self.ends[0]), chances, float(np.sum(beyond[is_far])))
 
 
-_TABLE = 2**14  # points from which the ends of cells are first guessed
-_NEWTON = 3
-_HALVINGS = 50
-_NEAR = 30.0  # exponents up to which expm1 is used
-LEAST_TAIL = 1e-300
+_TABLE_POINTS = 2**14  # points from which the ends of cells are first guessed
+_NEWTON_STEPS = 3
+_NUM_HALVINGS = 50
+_NEAR_EXPONENT = 30.0  # exponents up to which expm1 is used
+MIN_TAIL = 1e-300
 
 
-class Loss(Protocol):
+class PrivacyLoss(Protocol):
     """The loss of one run."""
 
     @property
-    def spread(self) -> float:
+    def loss_std(self) -> float:
         """About its standard deviation."""
 
-    def largest(self, tail: float) -> float:
+    def find_max_loss(self, tail: float) -> float:
         """What is exceeded with at most that chance."""
 
-    def laws(self, interval: float, tail: float) -> tuple[LossLaw, LossLaw]:
+    def make_laws(self, interval: float, tail: float) -> tuple[LossLaw, LossLaw]:
         """On a grid, in both directions; a tail may count as lost.
 
         Raises:
@@ -183,7 +185,7 @@ class Loss(Protocol):
         """
 
 
-def loss_of(event: DpEvent, count: int, relation: Relation) -> tuple[Loss, int]:
+def make_loss(event: DpEvent, count: int, relation: Relation) -> tuple[PrivacyLoss, int]:
     """The loss of a simple event, and how often it is run; plain Gaussians become one.
 
     Raises:
@@ -192,26 +194,28 @@ def loss_of(event: DpEvent, count: int, relation: Relation) -> tuple[Loss, int]:
     is_two_sided = relation is Relation.REPLACE_ONE
     match event:
         case GaussianDpEvent(noise_multiplier=z):
-            return Pair((1.0,), (1.0,), z / math.sqrt(count), is_two_sided), 1
+            return DominatingPair((1.0,), (1.0,), z / math.sqrt(count), is_two_sided), 1
         case RevealedSampledDpEvent(sampling_probability=q, event=GaussianDpEvent() as inner) if (
             relation is not Relation.ADD_REMOVE
         ):
-            return Sometimes(q, Pair((1.0,), (1.0,), inner.noise_multiplier, is_two_sided)), count
+            return SometimesLoss(
+                q, DominatingPair((1.0,), (1.0,), inner.noise_multiplier, is_two_sided)
+            ), count
         case LaplaceDpEvent(noise_multiplier=z):
-            return Laplace(distance_of(relation) / z), count
-    return pair_of(event, relation), count
+            return LaplaceLoss(find_distance(relation) / z), count
+    return make_pair(event, relation), count
 
 
-def pair_of(event: DpEvent, relation: Relation) -> Pair:
+def make_pair(event: DpEvent, relation: Relation) -> DominatingPair:
     """The dominating pair of a sampled Gaussian, or of a group of its units."""
     is_two_sided = relation is Relation.REPLACE_ONE
     match event:
         case PoissonSampledDpEvent(sampling_probability=q, event=GaussianDpEvent() as inner):
-            return Pair((q,), (1.0,), inner.noise_multiplier, is_two_sided)
+            return DominatingPair((q,), (1.0,), inner.noise_multiplier, is_two_sided)
         case MixtureOfGaussiansDpEvent(standard_deviation=z, sensitivities=s, sampling_probs=w):
             kept = [(a, b) for a, b in zip(w, s, strict=True) if a > 0 and b > 0]
             weights, shifts = zip(*kept, strict=True)
-            return Pair(weights, shifts, z, is_two_sided)
+            return DominatingPair(weights, shifts, z, is_two_sided)
     raise UnsupportedEvent(
         f"Expected an event with a known privacy loss under {relation.value}, got {event}; "
         "no epsilon is claimed for it."
@@ -219,7 +223,7 @@ def pair_of(event: DpEvent, relation: Relation) -> Pair:
 
 
 @dataclass(frozen=True)
-class Pair:
+class DominatingPair:
     """A mixture of shifted Gaussians against the unshifted one, or against its mirror image.
 
     Args:
@@ -235,12 +239,12 @@ class Pair:
     is_two_sided: bool
 
     @property
-    def rest(self) -> float:
+    def rest_weight(self) -> float:
         """The weight of what is not shifted."""
         return max(1 - math.fsum(self.weights), 0.0)
 
     @property
-    def spread(self) -> float:
+    def loss_std(self) -> float:
         """About the loss's standard deviation: the likelihood ratio's, where that is small."""
         pairs = list(zip(self.weights, self.shifts, strict=True))
         ratio = sum(
@@ -251,11 +255,11 @@ class Pair:
         most = max(self.shifts) / self.deviation
         return (2 if self.is_two_sided else 1) * min(math.sqrt(ratio), most)
 
-    def largest(self, tail: float) -> float:
+    def find_max_loss(self, tail: float) -> float:
         """What is exceeded with at most that chance."""
-        return float(self.loss(np.array([self._ends(tail)[1]]))[0][0])
+        return float(self.compute_loss(np.array([self._find_ends(tail)[1]]))[0][0])
 
-    def loss(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def compute_loss(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The loss at each x, a bound on its rounding, and its slope."""
         value, error, slope = self._log_ratio(x)
         if self.is_two_sided:
@@ -268,7 +272,7 @@ class Pair:
         z2 = self.deviation * self.deviation
         exponents = [(s * x - s * s / 2) / z2 for s in self.shifts]
         highest = np.max(exponents, axis=0)
-        small = [np.minimum(y, _NEAR) for y in exponents]
+        small = [np.minimum(y, _NEAR_EXPONENT) for y in exponents]
         grown = [np.expm1(y) for y in small]
         total = sum(w * g for w, g in zip(self.weights, grown, strict=True))
         moved = sum(
@@ -278,10 +282,14 @@ class Pair:
         total = np.maximum(total, -1 + 1e-12)
         value = np.log1p(total)
         error = ROUNDING * (moved / (1 + total) + np.abs(value))
-        is_far = (highest >= _NEAR) | (total < -0.5)
+        is_far = (highest >= _NEAR_EXPONENT) | (total < -0.5)
         if is_far.any():
             terms = [math.log(w) + y[is_far] for w, y in zip(self.weights, exponents, strict=True)]
-            terms += [np.full(int(is_far.sum()), math.log(self.rest))] if self.rest > 0 else []
+            terms += (
+                [np.full(int(is_far.sum()), math.log(self.rest_weight))]
+                if self.rest_weight > 0
+                else []
+            )
             value[is_far] = np.logaddexp.reduce(terms)
             far = max(self.shifts)
             size = (far * np.abs(x[is_far]) + far * far / 2) / z2
@@ -293,75 +301,86 @@ class Pair:
             )
         return value, np.asarray(error), np.asarray(slope)
 
-    def _ends(self, tail: float) -> tuple[float, float]:
-        reach = -float(special.ndtri(max(tail, LEAST_TAIL))) * self.deviation
+    def _find_ends(self, tail: float) -> tuple[float, float]:
+        reach = -float(special.ndtri(max(tail, MIN_TAIL))) * self.deviation
         far = max(self.shifts)
         return -reach - (far if self.is_two_sided else 0.0), reach + far
 
-    def laws(self, interval: float, tail: float) -> tuple[LossLaw, LossLaw]:
+    def make_laws(self, interval: float, tail: float) -> tuple[LossLaw, LossLaw]:
         """Of P against Q, and of Q against P."""
         ends, x, too_low, too_high = self._ends_of_cells(interval, tail)
         edges = np.concatenate([[-np.inf], x, [np.inf]])
-        here, near = _masses(edges, 0.0, self.deviation)
-        mass, other = self.rest * here, self.rest * here if self.is_two_sided else here
+        here, near = _compute_masses(edges, 0.0, self.deviation)
+        mass, other = (
+            self.rest_weight * here,
+            self.rest_weight * here if self.is_two_sided else here,
+        )
         gain, blur = np.zeros_like(here), np.zeros_like(here)
         for weight, shift in zip(self.weights, self.shifts, strict=True):
-            ahead, ahead_near = _masses(edges, shift, self.deviation)
+            ahead, ahead_near = _compute_masses(edges, shift, self.deviation)
             behind, behind_near = here, near
             if self.is_two_sided:
-                behind, behind_near = _masses(edges, -shift, self.deviation)
+                behind, behind_near = _compute_masses(edges, -shift, self.deviation)
                 other = other + weight * behind
             mass = mass + weight * ahead
             gain += weight * (ahead - behind)
             blur += weight * (ahead_near + behind_near)
         inner = slice(1, -1)
-        cells = Cells(ends, mass[inner], other[inner], gain[inner], blur[inner], too_low, too_high)
-        up = cells.law(interval).plus(int(ends[1]), mass[0], lost=mass[-1])
+        cells = LossCells(
+            ends, mass[inner], other[inner], gain[inner], blur[inner], too_low, too_high
+        )
+        up = cells.make_law(interval).add_mass(int(ends[1]), mass[0], lost=mass[-1])
         if self.is_two_sided:
             return up, up
-        return up, cells.swapped().law(interval).plus(-int(ends[-2]), other[-1], lost=other[0])
+        return up, cells.swap_sides().make_law(interval).add_mass(
+            -int(ends[-2]), other[-1], lost=other[0]
+        )
 
     def _ends_of_cells(self, interval: float, tail: float) -> tuple[np.ndarray, ...]:
         """Grid points, the x where the loss is about there, and how far it is below or above."""
-        table = np.linspace(*self._ends(tail), _TABLE)
-        known = np.maximum.accumulate(self.loss(table)[0])
+        table = np.linspace(*self._find_ends(tail), _TABLE_POINTS)
+        known = np.maximum.accumulate(self.compute_loss(table)[0])
         first, last = math.floor(known[0] / interval), math.ceil(known[-1] / interval)
-        if last - first > MOST_CELLS:
+        if last - first > MAX_CELLS:
             raise TooFine
         ends = np.arange(first, max(last, first + 1) + 1)
         aim = ends * interval
         x = np.interp(aim, known, table)
-        for _ in range(_NEWTON):
-            value, _, slope = self.loss(x)
+        for _ in range(_NEWTON_STEPS):
+            value, _, slope = self.compute_loss(x)
             with np.errstate(over="ignore"):
                 step = (value - aim) / np.maximum(slope, 1e-300)
             x = np.clip(x - step, table[0], table[-1])
-        x = self._halved(x, aim, known, table, interval)
+        x = self._bisect_ends(x, aim, known, table, interval)
         x = np.maximum.accumulate(x)
-        value, error, _ = self.loss(x)
+        value, error, _ = self.compute_loss(x)
         error += ROUNDING * np.abs(aim)
         return ends, x, np.maximum(aim - value, 0) + error, np.maximum(value - aim, 0) + error
 
-    def _halved(
+    def _bisect_ends(
         self, x: np.ndarray, aim: np.ndarray, known: np.ndarray, table: np.ndarray, interval: float
     ) -> np.ndarray:
         """Where Newton's steps have not arrived, halve instead."""
         is_inside = (aim > known[0]) & (aim < known[-1])
-        lost = np.flatnonzero(is_inside & ~(np.abs(self.loss(x)[0] - aim) < 1e-3 * interval))
+        lost = np.flatnonzero(
+            is_inside & ~(np.abs(self.compute_loss(x)[0] - aim) < 1e-3 * interval)
+        )
         if not len(lost):
             return x
         place = np.searchsorted(known, aim[lost])
         low, high = table[place - 1], table[place]
-        for _ in range(_HALVINGS):
+        for _ in range(_NUM_HALVINGS):
             middle = (low + high) / 2
-            is_below = self.loss(middle)[0] < aim[lost]
+            is_below = self.compute_loss(middle)[0] < aim[lost]
             low, high = np.where(is_below, middle, low), np.where(is_below, high, middle)
         x = x.copy()
         x[lost] = high
         return x
 
 
-def _masses(edges: np.ndarray, shift: float, deviation: float) -> tuple[np.ndarray, np.ndarray]:
+def _compute_masses(
+    edges: np.ndarray, shift: float, deviation: float
+) -> tuple[np.ndarray, np.ndarray]:
     """A Gaussian's mass between edges, and the tail that its rounding is measured by."""
     t = (edges - shift) / deviation
     below, above = special.ndtr(t), special.ndtr(-t)
@@ -372,46 +391,46 @@ def _masses(edges: np.ndarray, shift: float, deviation: float) -> tuple[np.ndarr
 
 
 @dataclass(frozen=True)
-class Sometimes:
+class SometimesLoss:
     """A loss that is there with some chance, and it is known when."""
 
     chance: float
-    loss: Loss
+    loss: PrivacyLoss
 
     @property
-    def spread(self) -> float:
+    def loss_std(self) -> float:
         """About its standard deviation."""
-        return self.loss.spread * math.sqrt(self.chance)
+        return self.loss.loss_std * math.sqrt(self.chance)
 
-    def largest(self, tail: float) -> float:
+    def find_max_loss(self, tail: float) -> float:
         """What is exceeded with at most that chance."""
-        return self.loss.largest(tail)
+        return self.loss.find_max_loss(tail)
 
-    def laws(self, interval: float, tail: float) -> tuple[LossLaw, LossLaw]:
+    def make_laws(self, interval: float, tail: float) -> tuple[LossLaw, LossLaw]:
         """On a grid, in both directions."""
-        up, down = self.loss.laws(interval, tail)
-        return up.sometimes(self.chance), down.sometimes(self.chance)
+        up, down = self.loss.make_laws(interval, tail)
+        return up.dilute_law(self.chance), down.dilute_law(self.chance)
 
 
 @dataclass(frozen=True)
-class Laplace:
+class LaplaceLoss:
     """Laplace noise of scale one, shifted."""
 
     shift: float
 
     @property
-    def spread(self) -> float:
+    def loss_std(self) -> float:
         """About its standard deviation."""
         return self.shift
 
-    def largest(self, tail: float) -> float:
+    def find_max_loss(self, tail: float) -> float:
         """What is exceeded with at most that chance."""
         return self.shift
 
-    def laws(self, interval: float, tail: float) -> tuple[LossLaw, LossLaw]:
+    def make_laws(self, interval: float, tail: float) -> tuple[LossLaw, LossLaw]:
         """Losses of +-shift have a mass of their own; cells that reach beyond only add to them."""
         last = math.ceil(self.shift / interval)
-        if 2 * last > MOST_CELLS:
+        if 2 * last > MAX_CELLS:
             raise TooFine
         ends = np.arange(-last, last + 1)
         edges = np.clip(ends * interval, -self.shift, self.shift)
@@ -422,5 +441,7 @@ class Laplace:
         mass[[0, -1]] += math.exp(-self.shift) / 2, 0.5
         other[[0, -1]] += 0.5, math.exp(-self.shift) / 2
         error = np.full(len(ends), ROUNDING * self.shift)
-        law = Cells(ends, mass, other, mass - other, mass + other, error, error).law(interval)
+        law = LossCells(ends, mass, other, mass - other, mass + other, error, error).make_law(
+            interval
+        )
         return law, law

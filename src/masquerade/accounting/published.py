@@ -19,10 +19,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from masquerade import _check
-from masquerade._formatting import shown, shown_below, up_decimals, up_significant
+from masquerade._formatting import (
+    format_rounded_down,
+    format_rounded_up,
+    round_up_decimals,
+    round_up_significant,
+)
 from masquerade._optional import optimize, stats
 from masquerade.accounting import sensitivity, votes
-from masquerade.accounting.compose import gaussian_sigma
+from masquerade.accounting.compose import find_gaussian_sigma
 from masquerade.accounting.verdict import PublishedClaim, PublishedRun, Verdict
 from masquerade.catalog import CatalogEntry
 from masquerade.guarantee import Unit, UnitName
@@ -47,7 +52,7 @@ class FeatureProjectiveClaim(PublishedRun):
     batch: int = 64
     epochs: int = 20
 
-    def verdict(self) -> Verdict:
+    def judge_claim(self) -> Verdict:
         """Judge the claim: text and figure disagree on how batches are drawn."""
         zero, replaced = self.true_epsilons(is_revealed=False)
         shared_zero, shared_replaced = self.true_epsilons(is_revealed=True)
@@ -70,7 +75,8 @@ class FeatureProjectiveClaim(PublishedRun):
                 "both relations; one batch as_published, with the epsilon of that."
             ),
             arithmetic=(
-                f"assumed: {self.setting()}; a Renyi accountant prints {self.epsilon:g} at z = "
+                f"assumed: {self.describe_run()}; a Renyi accountant prints {self.epsilon:g} at z "
+                "= "
                 f"{self.noise_multiplier:.4f}",
                 "neighbours share psi(x) and replace x: the distance is 2C (replace_one)",
                 f"two batches (the algorithm): {zero} (zero_out), {replaced} (replace_one)",
@@ -103,7 +109,7 @@ class MaskDpClaim(PublishedRun):
     batch: int = 128
     epochs: int = 300
 
-    def verdict(self) -> Verdict:
+    def judge_claim(self) -> Verdict:
         """Judge the claim: the public gradient shows who is in the batch."""
         zero, replaced = self.true_epsilons(is_revealed=True)
         apart_zero, apart_replaced = self.true_epsilons(is_revealed=False)
@@ -126,7 +132,7 @@ class MaskDpClaim(PublishedRun):
                 "with the revealed epsilon."
             ),
             arithmetic=(
-                self.setting(),
+                self.describe_run(),
                 f"Theorem 1 (Renyi, amplified by sampling, sensitivity C) prints {self.epsilon:g} "
                 f"at z = {self.noise_multiplier:.5f}",
                 "with the batch revealed: delta(eps) = sum_K Bin(K; T, q) "
@@ -161,7 +167,7 @@ class PpedcrfClaim(PublishedClaim):
         _check.positive(noise_std=self.noise_std, printed=self.printed)
         _check.delta(delta=self.delta)
 
-    def verdict(self) -> Verdict:
+    def judge_claim(self) -> Verdict:
         """Judge the claim: no finite epsilon, and the wrong units even for one value."""
         factor = math.sqrt(2 * math.log(1.25 / self.delta))
         value = gaussian_epsilon(255 / self.noise_std, self.delta)
@@ -189,16 +195,17 @@ class PpedcrfClaim(PublishedClaim):
                 f"with a sensitivity of 1 that gives {factor / self.noise_std:.4f} at sigma_0 = "
                 f"{self.noise_std:g}; the paper prints {self.printed:g}",
                 f"one channel value spans 255: even uniform noise of sigma {self.noise_std:g} has "
-                f"epsilon {shown(value, 5)}, one RGB pixel {shown(pixel, 5)}",
+                f"epsilon {format_rounded_up(value, 5)}, one RGB pixel "
+                f"{format_rounded_up(pixel, 5)}",
                 "the noise that is added has about half that sigma: epsilon "
-                f"{shown(half, 5)} for one value",
+                f"{format_rounded_up(half, 5)} for one value",
                 "N(x, s^2) against N(x, s'^2) with s a function of the frame: the privacy loss "
                 "is unbounded, and where s = 0 the pixel is released as it is",
             ),
             figures={
-                "uniform_noise_value": up_significant(value, 5),
-                "uniform_noise_pixel": up_significant(pixel, 5),
-                "half_noise_value": up_significant(half, 5),
+                "uniform_noise_value": round_up_significant(value, 5),
+                "uniform_noise_pixel": round_up_significant(pixel, 5),
+                "half_noise_value": round_up_significant(half, 5),
             },
         )
 
@@ -232,7 +239,7 @@ class TempdiffClaim(PublishedClaim):
         _check.count(queries=self.queries, teachers=self.teachers, moments=self.moments)
         _check.count(shards_per_subject=self.shards_per_subject)
 
-    def verdict(self) -> Verdict:
+    def judge_claim(self) -> Verdict:
         """Judge the claim: a data-dependent figure at the floor of its accountant."""
         bounds = votes.lnmax_bounds(self.gamma, queries=self.queries, delta=self.delta)
         subject = votes.lnmax_bounds(
@@ -241,7 +248,7 @@ class TempdiffClaim(PublishedClaim):
             delta=self.delta,
             shards_per_subject=self.shards_per_subject,
         )
-        shard = up_significant(min(bounds.values()), 5)
+        shard = round_up_significant(min(bounds.values()), 5)
         at_least, subject_at_least = (
             votes.lnmax_at_least(
                 self.gamma,
@@ -253,20 +260,25 @@ class TempdiffClaim(PublishedClaim):
             for shards in (1, self.shards_per_subject)
         )
         floor = math.log(1 / self.delta) / self.moments
-        fixed = votes.moments_at(2 * self.gamma, self.queries, delta=self.delta, most=self.moments)
+        fixed = votes.moments_epsilon_at(
+            2 * self.gamma, self.queries, delta=self.delta, most=self.moments
+        )
         return Verdict(
             paper="tempdiff",
             title="Temporal differential privacy for human activity recognition",
             claimed=self.printed,
             claimed_delta=self.delta,
             claimed_unit="shard",
-            valid=_judge(self.printed, at_most=shard, at_least=at_least),
+            valid=_judge_printed(self.printed, at_most=shard, at_least=at_least),
             why=(
                 "The number depends on how the teachers voted, so it is private itself and no "
                 f"guarantee; an accountant with {self.moments} moments cannot print less than "
                 f"{floor:.4f}, however little is spent."
             ),
-            true_epsilon={"shard": shard, "subject": up_significant(min(subject.values()), 5)},
+            true_epsilon={
+                "shard": shard,
+                "subject": round_up_significant(min(subject.values()), 5),
+            },
             bound="between two bounds",
             ships=(
                 "votes under Gaussian noise (`--aggregator gnmax`), shards of whole people "
@@ -277,25 +289,29 @@ class TempdiffClaim(PublishedClaim):
             arithmetic=(
                 f"gamma = {self.gamma:g}, {self.queries} queries, delta = {self.delta:g}; one "
                 "changed vote costs 2 gamma a query",
-                *(f"{name}, an upper bound: {shown(value, 5)}" for name, value in bounds.items()),
+                *(
+                    f"{name}, an upper bound: {format_rounded_up(value, 5)}"
+                    for name, value in bounds.items()
+                ),
                 f"the paper's own data-independent formula with orders up to {self.moments}: "
-                f"{shown(fixed, 5)}",
-                f"at least {shown_below(at_least, 5)} is lost at the worst margin of "
+                f"{format_rounded_up(fixed, 5)}",
+                f"at least {format_rounded_down(at_least, 5)} is lost at the worst margin of "
                 f"{self.teachers} teachers (exact composition of the argmax)",
                 f"ln(1/delta)/{self.moments} = {floor:.4f}: what that accountant prints when the "
                 "votes cost nothing",
                 f"a subject spread over {self.shards_per_subject} teachers: epsilon at least "
-                f"{shown_below(subject_at_least, 5)} and at most {shown(min(subject.values()), 5)}",
+                f"{format_rounded_down(subject_at_least, 5)} and at most "
+                f"{format_rounded_up(min(subject.values()), 5)}",
             ),
             figures={
-                "shard_at_least": -up_decimals(-at_least),
-                "subject_at_least": -up_decimals(-subject_at_least),
+                "shard_at_least": -round_up_decimals(-at_least),
+                "subject_at_least": -round_up_decimals(-subject_at_least),
                 "accountant_floor": round(floor, 4),
             },
         )
 
 
-def _judge(printed: float, *, at_most: float, at_least: float) -> bool | None:
+def _judge_printed(printed: float, *, at_most: float, at_least: float) -> bool | None:
     """Valid if the upper bound proves it, not if the lower bound refutes it, else unknown."""
     if at_most <= printed:
         return True
@@ -365,16 +381,16 @@ class VideoDprpClaim(PublishedClaim):
         weight = stats.chi.pdf(stretch, k)
         weight /= weight.sum()
 
-        def excess(epsilon: float) -> float:
+        def excess_tail(epsilon: float) -> float:
             stretched = mu * (stretch / math.sqrt(k) + more)
             return float(weight @ gaussian_delta(epsilon, stretched)) - delta
 
-        if excess(0.0) <= 0:
+        if excess_tail(0.0) <= 0:
             return 0.0
         top = mu * mu * (high / math.sqrt(k) + more) ** 2 + 20 * mu
-        return float(optimize.brentq(excess, 0.0, top, rtol=1e-10)) * (1 + 1e-6)
+        return float(optimize.brentq(excess_tail, 0.0, top, rtol=1e-10)) * (1 + 1e-6)
 
-    def verdict(self) -> Verdict:
+    def judge_claim(self) -> Verdict:
         """Judge the claim: the noise is tens of thousands of times too small."""
         frame = (1, self.height, self.width, 3)
         units = (
@@ -382,10 +398,12 @@ class VideoDprpClaim(PublishedClaim):
             Unit(name=UnitName.PIXELS, sites=16),
             Unit(name=UnitName.FRAME),
         )
-        distances = {str(unit): sensitivity.of_array(unit, frame) for unit in units}
-        true = {name: up_significant(self.true_epsilon(d), 4) for name, d in distances.items()}
+        distances = {str(unit): sensitivity.array_sensitivity(unit, frame) for unit in units}
+        true = {
+            name: round_up_significant(self.true_epsilon(d), 4) for name, d in distances.items()
+        }
         whole, theta = distances["frame"], 255 / math.sqrt(self.columns)
-        sound = gaussian_sigma(self.epsilon, delta=self.delta, sensitivity=whole)
+        sound = find_gaussian_sigma(self.epsilon, delta=self.delta, sensitivity=whole)
         dims = self.height * self.width * 3
         return Verdict(
             paper="video_dprp",
@@ -421,9 +439,9 @@ class VideoDprpClaim(PublishedClaim):
                 ),
             ),
             figures={
-                "sigma_1": up_decimals(self.sigma_1()),
-                "sigma_2": up_decimals(self.sigma_2()),
-                "sound_sigma_frame": up_significant(sound),
+                "sigma_1": round_up_decimals(self.sigma_1()),
+                "sigma_2": round_up_decimals(self.sigma_2()),
+                "sound_sigma_frame": round_up_significant(sound),
             },
         )
 

@@ -13,14 +13,14 @@ from masquerade._optional import optimize, stats
 from masquerade.guarantee import WHOLE_FILE, Relation, Unit, UnitName
 
 
-def changed_coordinates(unit: Unit, shapes: tuple[tuple[int, ...], ...]) -> int:
+def count_changed_coordinates(unit: Unit, shapes: tuple[tuple[int, ...], ...]) -> int:
     """How many numbers of the file one unit can touch.
 
     Axis 0 is time; the last axis is channels if there is more than one axis. Several arrays are
     one joint release: m sites are m in all of them together, and a frame is one index of each.
 
     Example:
-        >>> changed_coordinates(Unit(name=UnitName.FRAME), ((16, 240, 320, 3),))
+        >>> count_changed_coordinates(Unit(name=UnitName.FRAME), ((16, 240, 320, 3),))
         230400
     """
     total = sum(math.prod(shape) for shape in shapes)
@@ -53,10 +53,10 @@ def refuse_add_remove(relation: Relation) -> None:
         )
 
 
-def of_array(unit: Unit, shape: tuple[int, ...]) -> float:
+def array_sensitivity(unit: Unit, shape: tuple[int, ...]) -> float:
     """Distance of two neighbouring videos (T, H, W, C) themselves."""
     _check_film(shape)
-    return 255.0 * math.sqrt(changed_coordinates(unit, (shape,)))
+    return 255.0 * math.sqrt(count_changed_coordinates(unit, (shape,)))
 
 
 def _check_film(shape: tuple[int, ...]) -> None:
@@ -64,7 +64,9 @@ def _check_film(shape: tuple[int, ...]) -> None:
     _check.count(frames=frames, height=height, width=width, channels=channels)
 
 
-def of_block_means(unit: Unit, shape: tuple[int, ...], *, block: int, length: int) -> float:
+def block_means_sensitivity(
+    unit: Unit, shape: tuple[int, ...], *, block: int, length: int
+) -> float:
     """Distance of the means over blocks of ``block`` x ``block`` sites and ``length`` frames.
 
     Sums are divided by the nominal volume V even at ragged borders. With n_i changed sites in
@@ -73,7 +75,7 @@ def of_block_means(unit: Unit, shape: tuple[int, ...], *, block: int, length: in
 
     Example:
         >>> sixteen, shape = Unit(name=UnitName.PIXELS, sites=16), (16, 240, 320, 3)
-        >>> round(of_block_means(sixteen, shape, block=16, length=1), 6)
+        >>> round(block_means_sensitivity(sixteen, shape, block=16, length=1), 6)
         27.60456
     """
     _check_film(shape)
@@ -86,10 +88,10 @@ def of_block_means(unit: Unit, shape: tuple[int, ...], *, block: int, length: in
         case UnitName.VALUE:
             return 255.0 / volume
         case UnitName.PIXELS:
-            return math.sqrt(colour * _filled(min(m, sites), volume))
+            return math.sqrt(colour * _fill_distance(min(m, sites), volume))
         case UnitName.TUBE:
             blocks = math.ceil(frames / length)
-            return math.sqrt(colour * blocks * _filled(min(m, height * width), area))
+            return math.sqrt(colour * blocks * _fill_distance(min(m, height * width), area))
         case UnitName.FRAME:
             return math.sqrt(colour * height * width) / (block * length)
         case _ if unit.name in WHOLE_FILE:
@@ -97,7 +99,7 @@ def of_block_means(unit: Unit, shape: tuple[int, ...], *, block: int, length: in
     raise ValueError(f"Expected a unit inside one file, got unit={unit.name.value}.")
 
 
-def _filled(sites: int, volume: int) -> float:
+def _fill_distance(sites: int, volume: int) -> float:
     whole, rest = divmod(sites, volume)
     return whole + (rest / volume) ** 2
 

@@ -17,17 +17,17 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from masquerade import _check, catalog
-from masquerade._formatting import shown, shown_below, up_decimals
-from masquerade._optional import Later, optimize
-from masquerade.accounting.compose import epsilon, sampled_gaussian
+from masquerade._formatting import format_rounded_down, format_rounded_up, round_up_decimals
+from masquerade._optional import lazy_module, optimize
+from masquerade.accounting.compose import compute_epsilon, make_sampled_gaussian
 from masquerade.guarantee import CLAIM_PREFIXES, Relation
 
 if TYPE_CHECKING:
     from dp_accounting import privacy_accountant
     from dp_accounting.rdp import rdp_privacy_accountant
 else:
-    privacy_accountant = Later("dp_accounting.privacy_accountant")
-    rdp_privacy_accountant = Later("dp_accounting.rdp.rdp_privacy_accountant")
+    privacy_accountant = lazy_module("dp_accounting.privacy_accountant")
+    rdp_privacy_accountant = lazy_module("dp_accounting.rdp.rdp_privacy_accountant")
 
 
 _ORDERS = tuple(range(2, 257))  # whole orders, as the theorem has them
@@ -51,14 +51,16 @@ def renyi_epsilon(
         >>> round(renyi_epsilon(4.0, delta=1e-5, sampling_prob=0.01, steps=1000), 5)
         0.30116
     """
-    if _check.choice(Relation, relation=relation) is Relation.REPLACE_ONE:
+    if _check.parse_choice(Relation, relation=relation) is Relation.REPLACE_ONE:
         raise ValueError(
             "Expected add_remove or zero_out for Renyi accounting, got relation=replace_one; the "
             "library below does not double the distance there. Use account.epsilon."
         )
     neighbours = privacy_accountant.NeighboringRelation.ADD_OR_REMOVE_ONE
     accountant = rdp_privacy_accountant.RdpAccountant(_ORDERS, neighbours)
-    accountant.compose(sampled_gaussian(noise_multiplier, sampling_prob=sampling_prob, steps=steps))
+    accountant.compose(
+        make_sampled_gaussian(noise_multiplier, sampling_prob=sampling_prob, steps=steps)
+    )
     return float(accountant.get_epsilon(delta))
 
 
@@ -68,13 +70,13 @@ def renyi_noise_multiplier(
 ) -> float:
     """The noise multiplier at which that accountant prints ``target``."""
 
-    def excess(z: float) -> float:
+    def excess_epsilon(z: float) -> float:
         return renyi_epsilon(z, delta=delta, sampling_prob=sampling_prob, steps=steps) - target
 
     low, high = 0.3, 1.0
-    while excess(high) > 0:
+    while excess_epsilon(high) > 0:
         low, high = high, high * 2
-    return float(optimize.brentq(excess, low, high, xtol=1e-7))
+    return float(optimize.brentq(excess_epsilon, low, high, xtol=1e-7))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,9 +118,9 @@ class Verdict:
         said = []
         for unit, value in self.true_epsilon.items():
             least = self.figures.get(f"{unit}_at_least")
-            most = "none is finite" if value is None else shown(value)
+            most = "none is finite" if value is None else format_rounded_up(value)
             said.append(
-                f"{unit}: {most if least is None else f'{shown_below(least, 5)} to {most}'}"
+                f"{unit}: {most if least is None else f'{format_rounded_down(least, 5)} to {most}'}"
             )
         return f"{self.bound}: {'; '.join(said)}"
 
@@ -148,7 +150,7 @@ class PublishedClaim(ABC):
     """A frozen dataclass whose fields are the paper's settings."""
 
     @abstractmethod
-    def verdict(self) -> Verdict:
+    def judge_claim(self) -> Verdict:
         """Judge the claim at these settings."""
 
 
@@ -198,19 +200,19 @@ class PublishedRun(PublishedClaim):
 
     def true_epsilons(self, *, is_revealed: bool) -> tuple[float, float]:
         """What that noise gives, for zero_out and for replace_one."""
-        event = sampled_gaussian(
+        event = make_sampled_gaussian(
             self.noise_multiplier,
             sampling_prob=self.sampling_prob,
             steps=self.steps,
             is_revealed=is_revealed,
         )
         zero, replaced = (
-            up_decimals(epsilon(event, delta=self.delta, relation=relation))
+            round_up_decimals(compute_epsilon(event, delta=self.delta, relation=relation))
             for relation in (Relation.ZERO_OUT, Relation.REPLACE_ONE)
         )
         return zero, replaced
 
-    def setting(self) -> str:
+    def describe_run(self) -> str:
         """The run in one line."""
         return (
             f"q = {self.batch}/{self.records} = {self.sampling_prob:.7f}, T = {self.steps} steps, "
@@ -222,8 +224,8 @@ def judge_papers(
     progress: Callable[[str, int, int], None] = lambda what, done, total: None,
 ) -> list[Verdict]:
     """The verdicts on all papers at their own settings, in alphabetical order."""
-    verdicts, names = list[Verdict](), catalog.names("accounting.published")
+    verdicts, names = list[Verdict](), catalog.list_entries("accounting.published")
     for name in names:
-        verdicts.append(catalog.example("accounting.published", name).verdict())
+        verdicts.append(catalog.make_example("accounting.published", name).verdict())
         progress("judging the papers", len(verdicts), len(names))
     return verdicts

@@ -19,10 +19,10 @@ from masquerade.collection import Medium
 from masquerade.errors import BadInput
 from masquerade.mechanism import Mechanism
 from masquerade.recordings import Photo, Signal, Video
-from masquerade.scores import Attacked
+from masquerade.scores import AttackResult
 
 Recording: TypeAlias = Video | Photo | Signal
-Released: TypeAlias = Callable[[Recording], Recording]
+ReleaseFunction: TypeAlias = Callable[[Recording], Recording]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -42,7 +42,7 @@ class Case:
     known: Sequence[Recording]
     targets: Sequence[Recording]
     raw: Sequence[Recording]
-    release: Released | None = None
+    release: ReleaseFunction | None = None
     mechanism: Mechanism | None = None
     seed: int = 0
 
@@ -54,12 +54,12 @@ class Case:
             )
 
     @property
-    def random(self) -> Sequence[Recording]:
+    def random_recordings(self) -> Sequence[Recording]:
         """The floor: recordings of the targets' shapes and labels that show nothing."""
-        return Nothing(self.raw)
+        return RandomRecordings(self.raw)
 
     @property
-    def known_released(self) -> Sequence[Recording]:
+    def own_releases(self) -> Sequence[Recording]:
         """The attacker's own recordings, released in the same way.
 
         Raises:
@@ -70,13 +70,13 @@ class Case:
                 "Expected a receipt beside what was published: an attacker who adapts releases "
                 "their own recordings in the same way. Without one, use --attacker raw."
             )
-        return Each(self.known, self.release)
+        return MappedRecordings(self.known, self.release)
 
 
-class Each(Sequence[Recording]):
+class MappedRecordings(Sequence[Recording]):
     """Recordings, each changed when it is read."""
 
-    def __init__(self, of: Sequence[Recording], change: Released) -> None:
+    def __init__(self, of: Sequence[Recording], change: ReleaseFunction) -> None:
         self._of, self._change = of, change
 
     def __len__(self) -> int:
@@ -89,7 +89,7 @@ class Each(Sequence[Recording]):
         return (self[index] for index in range(len(self)))
 
 
-class Nothing(Sequence[Recording]):
+class RandomRecordings(Sequence[Recording]):
     """The same labels on recordings that show nothing, each another nothing.
 
     Args:
@@ -114,20 +114,20 @@ def noise_like(recording: Recording, *, seed: tuple[int, ...] = ()) -> Recording
     """The same labels on pixels or samples that show nothing: of the seed and the shape alone."""
     match recording:
         case Video():
-            return replace(recording, frames=_bytes(recording.frames.shape, seed))
+            return replace(recording, frames=_sample_bytes(recording.frames.shape, seed))
         case Photo():
-            return replace(recording, image=_bytes(recording.image.shape, seed))
+            return replace(recording, image=_sample_bytes(recording.image.shape, seed))
         case Signal():
             shape = recording.values.shape
             values = np.random.default_rng((*seed, *shape)).uniform(-1, 1, shape)
             return replace(recording, values=values.astype(np.float32))
 
 
-def _bytes(shape: tuple[int, ...], seed: tuple[int, ...]) -> np.ndarray:
+def _sample_bytes(shape: tuple[int, ...], seed: tuple[int, ...]) -> np.ndarray:
     return np.random.default_rng((*seed, *shape)).integers(0, 256, shape, np.uint8)
 
 
-Told: TypeAlias = Callable[[str, int, int], None]
+ProgressCallback: TypeAlias = Callable[[str, int, int], None]
 Whose: TypeAlias = Literal["same people", "other people", "same places", "nobody"]
 
 
@@ -144,7 +144,7 @@ class Attack(ABC):
     """Whose recordings the attacker holds."""
 
     @abstractmethod
-    def run(self, case: Case, *, told: Told) -> tuple[Attacked, ...]:
+    def run(self, case: Case, *, told: ProgressCallback) -> tuple[AttackResult, ...]:
         """Attack; one answer for each attacker.
 
         Args:
@@ -157,11 +157,11 @@ class Attack(ABC):
         """
 
 
-def silent(what: str, done: int, total: int) -> None:
+def ignore_progress(what: str, done: int, total: int) -> None:
     """Tell nobody."""
 
 
-Learn: TypeAlias = Callable[[np.ndarray, int], np.ndarray]
+TrainFunction: TypeAlias = Callable[[np.ndarray, int], np.ndarray]
 """Trains on some of the units, (U,) bool, by a seed; gives (R, K) outputs for the rows of all."""
 
 
@@ -188,8 +188,8 @@ class ModelCase:
 
     targets: np.ndarray
     whose: np.ndarray
-    learn: Learn
-    overfit: Learn
+    learn: TrainFunction
+    overfit: TrainFunction
     outputs: np.ndarray | None = None
     members: np.ndarray | None = None
     allowed: Callable[[float], float] | None = None
@@ -203,9 +203,9 @@ class ModelCase:
                 f"Expected a unit for each row, and a row, got {self.whose.shape} for "
                 f"{self.targets.shape}."
             )
-        if set(np.unique(self.whose)) != set(range(self.units)) or self.units < 4:
+        if set(np.unique(self.whose)) != set(range(self.num_units)) or self.num_units < 4:
             raise BadInput(
-                f"Expected at least 4 units, numbered from 0 on, got {self.units}; name more "
+                f"Expected at least 4 units, numbered from 0 on, got {self.num_units}; name more "
                 "recordings."
             )
         if (self.outputs is None) != (self.members is None):
@@ -213,14 +213,14 @@ class ModelCase:
         if self.members is not None:
             _check.shape("U", members=self.members)
             inside = int(self.members.sum())
-            if len(self.members) != self.units or not 0 < inside < self.units:
+            if len(self.members) != self.num_units or not 0 < inside < self.num_units:
                 raise BadInput(
                     f"Expected units that the model learned from and others, got {inside} of "
-                    f"{len(self.members)} for {self.units} units."
+                    f"{len(self.members)} for {self.num_units} units."
                 )
 
     @property
-    def units(self) -> int:
+    def num_units(self) -> int:
         """How many there are."""
         return int(self.whose.max()) + 1
 
@@ -229,7 +229,7 @@ class ModelAttack(ABC):
     """A frozen dataclass with public fields, run on a model. Its room lists it."""
 
     @abstractmethod
-    def run(self, case: ModelCase, *, told: Told) -> tuple[Attacked, ...]:
+    def run(self, case: ModelCase, *, told: ProgressCallback) -> tuple[AttackResult, ...]:
         """Attack; one answer for each attacker.
 
         Args:

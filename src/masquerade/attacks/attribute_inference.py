@@ -22,29 +22,36 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import numpy as np
 
 from masquerade import _check
-from masquerade._optional import Later, torch
-from masquerade.attacks.attack import Attack, Case, Nothing, Recording, Told, Whose
-from masquerade.attacks.looks import (
-    LooksNetwork,
-    LooksQuestion,
-    LooksSchool,
-    Pictures,
-    pictures,
-    questions,
-    shows_where,
+from masquerade._optional import lazy_module, torch
+from masquerade.attacks.attack import (
+    Attack,
+    Case,
+    ProgressCallback,
+    RandomRecordings,
+    Recording,
+    Whose,
 )
-from masquerade.attacks.rates import bootstrap
+from masquerade.attacks.looks import (
+    AppearanceQuestion,
+    AppearanceTraining,
+    LooksNetwork,
+    PictureSet,
+    crop_pictures,
+    has_person_location,
+    list_questions,
+)
+from masquerade.attacks.rates import bootstrap_figure
 from masquerade.collection import Medium
 from masquerade.errors import BadInput
 from masquerade.io import devices, downloads
 from masquerade.networks import without_privacy
-from masquerade.scores import Attacked, Success
+from masquerade.scores import AttackResult, MeasuredRate
 from masquerade.vision import embedding_cache
 
 if TYPE_CHECKING:
     from masquerade.vision import convolutional as efficientnet_lite
 else:
-    efficientnet_lite = Later("masquerade.vision.convolutional", extra="train")
+    efficientnet_lite = lazy_module("masquerade.vision.convolutional", extra="train")
 
 
 def average_precisions(scores: np.ndarray, right: np.ndarray) -> np.ndarray:
@@ -72,7 +79,7 @@ def average_precisions(scores: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 def class_mean_average_precision(scores: np.ndarray, right: np.ndarray) -> float:
     """cMAP: the mean over labels of `average_precisions`; NaN where no label can be told."""
-    return _mean(average_precisions(scores, right))
+    return _average_known(average_precisions(scores, right))
 
 
 def class_f1(said: np.ndarray, right: np.ndarray) -> float:
@@ -89,12 +96,12 @@ def class_f1(said: np.ndarray, right: np.ndarray) -> float:
     said, right = np.asarray(said, bool), np.asarray(right, bool)
     both = (said & right).sum(axis=0)
     either = said.sum(axis=0) + right.sum(axis=0)
-    return _mean(np.where(_is_asked(right), 2 * both / np.maximum(either, 1), np.nan))
+    return _average_known(np.where(_is_asked(right), 2 * both / np.maximum(either, 1), np.nan))
 
 
-def prevalence(right: np.ndarray) -> float:
+def compute_prevalence(right: np.ndarray) -> float:
     """The mean share of records that have a label: what guessing gets as cMAP."""
-    return _mean(np.where(_is_asked(right), np.mean(right, axis=0), np.nan))
+    return _average_known(np.where(_is_asked(right), np.mean(right, axis=0), np.nan))
 
 
 def _is_asked(right: np.ndarray) -> np.ndarray:
@@ -102,12 +109,12 @@ def _is_asked(right: np.ndarray) -> np.ndarray:
     return np.asarray((total > 0) & (total < len(right)))
 
 
-def _mean(each: np.ndarray) -> float:
+def _average_known(each: np.ndarray) -> float:
     known = each[np.isfinite(each)]
     return float(known.mean()) if len(known) else float("nan")
 
 
-_WORDS = {
+_ATTACKER_WORDS = {
     "raw": "has learned from raw recordings of other people",
     "adaptive": "has learned from other people's recordings, released in the same way",
 }
@@ -140,46 +147,52 @@ class AttributeInference(Attack):
     def __post_init__(self) -> None:
         _check.count(pictures=self.pictures, steps=self.steps)
 
-    def run(self, case: Case, *, told: Told) -> tuple[Attacked, ...]:
+    def run(self, case: Case, *, told: ProgressCallback) -> tuple[AttackResult, ...]:
         """Look, learn and tell, on what was published, raw and random."""
-        return self.prepared(case, told=told).against(case, told=told)
+        return self.prepare_attack(case, told=told).attack_targets(case, told=told)
 
-    def prepared(self, case: Case, *, told: Told) -> PreparedAttack:
+    def prepare_attack(self, case: Case, *, told: ProgressCallback) -> PreparedAttack:
         """All that does not depend on how recordings are released: networks, ceiling and floors."""
-        look = _Look.of(self, case)
-        raw = look.at("raw targets", case.raw, told)
-        known = look.at("known", case.known, told)
-        asked = questions(known.told, raw.told, self.attributes)
-        exam = _Exam(look=look, asked=asked, seed=case.seed)
-        learned = exam.taught(known, "raw", told)
-        random = look.at("random targets", case.random, told)
-        floors = {"raw": exam.marks(learned, random)}
+        look = _PictureReader.from_case(self, case)
+        raw = look.read_pictures("raw targets", case.raw, told)
+        known = look.read_pictures("known", case.known, told)
+        asked = list_questions(known.told, raw.told, self.attributes)
+        exam = _AttributeTest(look=look, asked=asked, seed=case.seed)
+        learned = exam.train_network(known, "raw", told)
+        random = look.read_pictures("random targets", case.random_recordings, told)
+        floors = {"raw": exam.score_network(learned, random)}
         if self.attacker != "raw":
-            nothing = look.at("known, random", Nothing(case.known, stream=1), told)
-            floors["adaptive"] = exam.marks(exam.taught(nothing, "random", told), random)
-        ceiling = exam.marks(learned, raw)
+            nothing = look.read_pictures(
+                "known, random", RandomRecordings(case.known, stream=1), told
+            )
+            floors["adaptive"] = exam.score_network(
+                exam.train_network(nothing, "random", told), random
+            )
+        ceiling = exam.score_network(learned, raw)
         return PreparedAttack(exam=exam, learned=learned, ceiling=ceiling, floors=floors)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _Look:
+class _PictureReader:
     """How recordings are looked at."""
 
     plan: AttributeInference
     is_near: bool
 
     @classmethod
-    def of(cls, plan: AttributeInference, case: Case) -> _Look:
+    def from_case(cls, plan: AttributeInference, case: Case) -> _PictureReader:
         if len(case.known) == 0:
             raise BadInput("Expected recordings that the attacker has learned from, got none.")
         is_near = plan.looks_at == "person" and all(
-            shows_where(side[0]) for side in (case.known, case.targets, case.raw)
+            has_person_location(side[0]) for side in (case.known, case.targets, case.raw)
         )
         return cls(plan=plan, is_near=is_near)
 
-    def at(self, what: str, recordings: Sequence[Recording], told: Told) -> Pictures:
+    def read_pictures(
+        self, what: str, recordings: Sequence[Recording], told: ProgressCallback
+    ) -> PictureSet:
         """Some squares of each."""
-        return pictures(
+        return crop_pictures(
             recordings,
             each=self.plan.pictures,
             is_near=self.is_near,
@@ -188,24 +201,31 @@ class _Look:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _Exam:
+class _AttributeTest:
     """Questions, those who learn the answers, and their marks."""
 
-    look: _Look
-    asked: list[LooksQuestion]
+    look: _PictureReader
+    asked: list[AppearanceQuestion]
     seed: int
 
-    def taught(self, known: Pictures, what: str, told: Told) -> torch.nn.Module:
+    def train_network(
+        self, known: PictureSet, what: str, told: ProgressCallback
+    ) -> torch.nn.Module:
         """A network that has learned to answer."""
         plan = self.look.plan
-        school = LooksSchool(network=plan.network, steps=plan.steps, seed=self.seed)
-        return school.taught(
-            self._inputs(known), self._right(known), told=partial(told, f"learning: {what}")
+        school = AppearanceTraining(network=plan.network, steps=plan.steps, seed=self.seed)
+        return school.train_classifier(
+            self._make_inputs(known),
+            self._list_answers(known),
+            told=partial(told, f"learning: {what}"),
         )
 
-    def marks(self, net: torch.nn.Module, seen: Pictures) -> tuple[Success, ...]:
+    def score_network(self, net: torch.nn.Module, seen: PictureSet) -> tuple[MeasuredRate, ...]:
         """CMAP and F1, with their intervals over people."""
-        out, right = without_privacy.predict(net, self._inputs(seen)), self._right(seen)
+        out, right = (
+            without_privacy.predict_outputs(net, self._make_inputs(seen)),
+            self._list_answers(seen),
+        )
         whose = np.array(seen.whose)
         if not self._is_by_frame(seen):
             _, first = np.unique(seen.of, return_index=True)
@@ -214,12 +234,12 @@ class _Exam:
         of = "recordings" if str(whose[0]).startswith("recording ") else "people"
         whole = average_precisions(out, right)
         measures = {
-            "cMAP": lambda rows: _cmap(out[rows], right[rows], whole),
+            "cMAP": lambda rows: _compute_cmap(out[rows], right[rows], whole),
             "F1": lambda rows: class_f1(out[rows] > 0, right[rows]),
         }
-        chances = {"cMAP": prevalence(right), "F1": None}
+        chances = {"cMAP": compute_prevalence(right), "F1": None}
         return tuple(
-            bootstrap(
+            bootstrap_figure(
                 name,
                 measure,
                 whose.tolist(),
@@ -230,22 +250,22 @@ class _Exam:
             for name, measure in measures.items()
         )
 
-    def _right(self, seen: Pictures) -> np.ndarray:
-        return np.array([[one.holds(told) for one in self.asked] for told in seen.told])
+    def _list_answers(self, seen: PictureSet) -> np.ndarray:
+        return np.array([[one.is_true_for(told) for one in self.asked] for told in seen.told])
 
-    def _is_by_frame(self, seen: Pictures) -> bool:
+    def _is_by_frame(self, seen: PictureSet) -> bool:
         """Whether a label changes within a recording."""
-        right = self._right(seen)
+        right = self._list_answers(seen)
         return any(len(np.unique(right[seen.of == at], axis=0)) > 1 for at in np.unique(seen.of))
 
-    def _inputs(self, seen: Pictures) -> np.ndarray:
+    def _make_inputs(self, seen: PictureSet) -> np.ndarray:
         network = self.look.plan.network
         if network == "conv":
             return seen.squares
-        return embedding_cache.remembered(
+        return embedding_cache.read_or_embed(
             seen.squares.transpose(0, 2, 3, 1),
-            fingerprint=f"squares {downloads.find(network).sha256}",
-            make=lambda some: efficientnet_lite.embed(some, net=_imagenet()),
+            fingerprint=f"squares {downloads.find_asset(network).sha256}",
+            make=lambda some: efficientnet_lite.embed_images(some, net=_load_imagenet()),
         )
 
 
@@ -260,30 +280,30 @@ class PreparedAttack:
         floors: by attacker, the marks on random targets.
     """
 
-    exam: _Exam
+    exam: _AttributeTest
     learned: torch.nn.Module
-    ceiling: tuple[Success, ...]
-    floors: Mapping[str, tuple[Success, ...]]
+    ceiling: tuple[MeasuredRate, ...]
+    floors: Mapping[str, tuple[MeasuredRate, ...]]
 
-    def against(self, case: Case, *, told: Told) -> tuple[Attacked, ...]:
+    def attack_targets(self, case: Case, *, told: ProgressCallback) -> tuple[AttackResult, ...]:
         """What each attacker tells of the targets; those and the known ones are as prepared for."""
         exam, look = self.exam, self.exam.look
-        published = look.at("published", case.targets, told)
+        published = look.read_pictures("published", case.targets, told)
         found = []
         if look.plan.attacker != "adaptive":
-            found.append(self._answer("raw", exam.marks(self.learned, published)))
+            found.append(self._make_result("raw", exam.score_network(self.learned, published)))
         if look.plan.attacker != "raw":
-            own = look.at("known, released", case.known_released, told)
-            marks = exam.marks(exam.taught(own, "released", told), published)
-            found.append(self._answer("adaptive", marks))
+            own = look.read_pictures("known, released", case.own_releases, told)
+            marks = exam.score_network(exam.train_network(own, "released", told), published)
+            found.append(self._make_result("adaptive", marks))
         return tuple(found)
 
-    def _answer(self, attacker: str, published: tuple[Success, ...]) -> Attacked:
+    def _make_result(self, attacker: str, published: tuple[MeasuredRate, ...]) -> AttackResult:
         is_near, asked = self.exam.look.is_near, self.exam.asked
         where = "told where the person is" if is_near else "looks at whole frames"
-        return Attacked(
+        return AttackResult(
             attack="attribute_inference",
-            attacker=f"{_WORDS[attacker]}; {where}",
+            attacker=f"{_ATTACKER_WORDS[attacker]}; {where}",
             published=published,
             ceiling=self.ceiling,
             floor=self.floors[attacker],
@@ -291,7 +311,7 @@ class PreparedAttack:
         )
 
 
-def _cmap(scores: np.ndarray, right: np.ndarray, whole: np.ndarray) -> float:
+def _compute_cmap(scores: np.ndarray, right: np.ndarray, whole: np.ndarray) -> float:
     """Of people drawn again: a label that they all have or lack counts as among all people.
 
     To leave it out would leave out rare labels, which are told worst, and so raise the mean.
@@ -300,6 +320,8 @@ def _cmap(scores: np.ndarray, right: np.ndarray, whole: np.ndarray) -> float:
     return float(np.nanmean(np.where(np.isnan(drawn), whole, drawn)))
 
 
-def _imagenet() -> torch.nn.Module:
-    net: torch.nn.Module = efficientnet_lite.load(downloads.fetch("efficientnet_lite0"))
-    return net.to(devices.chosen())
+def _load_imagenet() -> torch.nn.Module:
+    net: torch.nn.Module = efficientnet_lite.load_efficientnet_lite(
+        downloads.fetch_asset("efficientnet_lite0")
+    )
+    return net.to(devices.device_name())

@@ -15,10 +15,10 @@ from masquerade.attacks.attack import Recording
 from masquerade.attacks.rates import Discriminants, Metric
 from masquerade.errors import BadInput
 from masquerade.recordings import Photo, Video
-from masquerade.vision.poses import Pose, PoseLandmarks
+from masquerade.vision.poses import PersonPose, PoseLandmarks
 
-_LARGE_PX = 224  # as much as the detector sees; parts of smaller frames show no more
-_BESIDE = 0.1  # of a body's height: how far it reaches beyond its joints
+_DETECTOR_SIDE_PX = 224  # as much as the detector sees; parts of smaller frames show no more
+_BODY_MARGIN = 0.1  # of a body's height: how far it reaches beyond its joints
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -37,24 +37,32 @@ class SeenBody:
 class PoseSearch:
     """Looks for people in the whole frame, and in parts of a large one where nobody is found."""
 
-    def people(self, frame: np.ndarray) -> tuple[Pose, ...]:
+    def find_people(self, frame: np.ndarray) -> tuple[PersonPose, ...]:
         """Everybody in a frame (H, W, 3), the surest first."""
-        found = self._whole.people(frame)
-        return found if found or min(frame.shape[:2]) < _LARGE_PX else self._parts.people(frame)
+        found = self._frame_landmarks.find_poses(frame)
+        return (
+            found
+            if found or min(frame.shape[:2]) < _DETECTOR_SIDE_PX
+            else self._crop_landmarks.find_poses(frame)
+        )
 
-    def nearest(self, frame: np.ndarray) -> SeenBody | None:
+    def find_nearest(self, frame: np.ndarray) -> SeenBody | None:
         """The largest person in a frame, if there is anybody."""
-        found = [body for pose in self.people(frame) if (body := _body(pose, frame)) is not None]
+        found = [
+            body
+            for pose in self.find_people(frame)
+            if (body := _make_seen_body(pose, frame)) is not None
+        ]
         return max(
             found, key=lambda body: float(np.prod(body.box[2:] - body.box[:2])), default=None
         )
 
     @cached_property
-    def _whole(self) -> PoseLandmarks:
+    def _frame_landmarks(self) -> PoseLandmarks:
         return PoseLandmarks(parts=(1,))
 
     @cached_property
-    def _parts(self) -> PoseLandmarks:
+    def _crop_landmarks(self) -> PoseLandmarks:
         return PoseLandmarks(parts=(2,))
 
 
@@ -83,7 +91,7 @@ def some_of(count: int, *, most: int) -> list[int]:
     return [int((number + 0.5) * count / most) for number in range(most)]
 
 
-def told_joints(recording: Recording) -> np.ndarray:
+def read_true_joints(recording: Recording) -> np.ndarray:
     """(T, J, 2): where the labels have the joints.
 
     Raises:
@@ -98,44 +106,44 @@ def told_joints(recording: Recording) -> np.ndarray:
     return joints if joints.ndim == 3 else joints[None]
 
 
-def told_body(recording: Recording, number: int) -> SeenBody | None:
+def read_true_body(recording: Recording, number: int) -> SeenBody | None:
     """The person in one frame as the labels have them; None where they are out of sight."""
-    joints = told_joints(recording)[number]
+    joints = read_true_joints(recording)[number]
     height, width = frames_of(recording, by="body").shape[1:3]
-    box = _clipped(_around(joints), height, width)
+    box = _clip_box(_enclose_joints(joints), height, width)
     if box is None:
         return None
     return SeenBody(box=box, mask=np.ones((height, width)))  # a true outline would tell by itself
 
 
-def _body(pose: Pose, frame: np.ndarray) -> SeenBody | None:
+def _make_seen_body(pose: PersonPose, frame: np.ndarray) -> SeenBody | None:
     height, width = frame.shape[:2]
-    box = _clipped(_around(pose.joints[:, :2]), height, width)
-    return None if box is None else SeenBody(box=box, mask=pose.mask(height, width))
+    box = _clip_box(_enclose_joints(pose.joints[:, :2]), height, width)
+    return None if box is None else SeenBody(box=box, mask=pose.project_mask(height, width))
 
 
-def _around(joints: np.ndarray) -> np.ndarray:
+def _enclose_joints(joints: np.ndarray) -> np.ndarray:
     """A box about joints (J, 2) and a little more; NaN where none is known."""
     known = joints[np.all(np.isfinite(joints), axis=1)]
     if not len(known):
         return np.full(4, np.nan)
     low, high = known.min(axis=0), known.max(axis=0)
-    more = _BESIDE * (high[1] - low[1])
+    more = _BODY_MARGIN * (high[1] - low[1])
     return np.concatenate([low - more, high + more])
 
 
-def _clipped(box: np.ndarray, height: int, width: int) -> np.ndarray | None:
+def _clip_box(box: np.ndarray, height: int, width: int) -> np.ndarray | None:
     """What of a box lies in the frame; None for less than a pixel."""
     inside = np.clip(box, 0, [width, height, width, height])
     is_there = bool(np.all(np.isfinite(box))) and np.all(inside[2:] - inside[:2] >= 1)
     return inside if is_there else None
 
 
-_TINY = 1e-12
+_MIN_NORM = 1e-12
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Looks:
+class Appearance:
     """What was seen in some recordings.
 
     Args:
@@ -166,14 +174,14 @@ class KnownPeople:
     metric: Metric
     middles: np.ndarray
 
-    def distances(self, looks: Looks) -> np.ndarray:
+    def measure_distances(self, looks: Appearance) -> np.ndarray:
         """(N, P) from 0 to 2, one minus a cosine; infinite where one of both was never seen."""
         found = np.full((len(looks.rows), len(self.people)), np.inf)
         for number in np.flatnonzero(looks.is_seen).tolist():
-            found[number] = 1.0 - self.middles @ _middle(self.metric(looks.rows[number]))
+            found[number] = 1.0 - self.middles @ _average_direction(self.metric(looks.rows[number]))
         return np.where(np.isnan(found), np.inf, found)
 
-    def columns(self, subjects: Sequence[str]) -> np.ndarray:
+    def find_columns(self, subjects: Sequence[str]) -> np.ndarray:
         """(N,) the place of each name among the people.
 
         Raises:
@@ -188,7 +196,7 @@ class KnownPeople:
         return np.array([self.people.index(each) for each in subjects])
 
 
-def enrolled(looks: Looks) -> KnownPeople:
+def enrol_people(looks: Appearance) -> KnownPeople:
     """Learn how people differ, and where each of them lies.
 
     Raises:
@@ -203,17 +211,17 @@ def enrolled(looks: Looks) -> KnownPeople:
             f"{len(looks.rows)} of {len(people)} people, and {len(seen)} in which somebody is."
         )
     rows = np.concatenate([looks.rows[n] for n in seen])
-    metric = Discriminants().learned(
+    metric = Discriminants().learn_metric(
         rows, np.concatenate([[whose[n]] * len(looks.rows[n]) for n in seen])
     )
     middles = np.full((len(people), metric.matrix.shape[1]), np.nan)
     for number in set(whose[seen].tolist()):
-        own = [_middle(metric(looks.rows[n])) for n in seen if whose[n] == number]
-        middles[number] = _middle(np.array(own))
+        own = [_average_direction(metric(looks.rows[n])) for n in seen if whose[n] == number]
+        middles[number] = _average_direction(np.array(own))
     return KnownPeople(people=people, metric=metric, middles=middles)
 
 
-def _middle(rows: np.ndarray) -> np.ndarray:
+def _average_direction(rows: np.ndarray) -> np.ndarray:
     """The mean of rows (N, K), of unit length."""
     mean = rows.mean(axis=0)
-    return np.asarray(mean / max(float(np.linalg.norm(mean)), _TINY))
+    return np.asarray(mean / max(float(np.linalg.norm(mean)), _MIN_NORM))

@@ -15,16 +15,18 @@ import numpy as np
 
 from masquerade import _check
 from masquerade._optional import special
-from masquerade.attacks.attack import Learn, ModelCase, Told
+from masquerade.attacks.attack import ModelCase, ProgressCallback, TrainFunction
 from masquerade.io.workers import WorkerPool
-from masquerade.scores import Success
+from masquerade.scores import MeasuredRate
 
-_SEVERAL = 64  # models with a unit, and without it, from which each unit has a variance of its own
-_LEAST = 1e-6  # spread of confidences below which models are taken for the same
+_MIN_MODELS_PER_UNIT = (
+    64  # models with a unit, and without it, from which each unit has a variance of its own
+)
+_MIN_SPREAD = 1e-6  # spread of confidences below which models are taken for the same
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Said:
+class UnitConfidences:
     """What models say of units.
 
     Args:
@@ -37,11 +39,14 @@ class Said:
     chance: np.ndarray
 
     @classmethod
-    def of(cls, outputs: np.ndarray, targets: np.ndarray, whose: np.ndarray) -> Said:
+    def from_outputs(
+        cls, outputs: np.ndarray, targets: np.ndarray, whose: np.ndarray
+    ) -> UnitConfidences:
         """Of one model's outputs (R, K) for rows, as S = 1.
 
         Example:
-            >>> said = Said.of(np.log([[0.9, 0.1], [0.5, 0.5]]), np.array([0, 0]), np.array([0, 1]))
+            >>> outputs, labels = np.log([[0.9, 0.1], [0.5, 0.5]]), np.array([0, 0])
+            >>> said = UnitConfidences.from_outputs(outputs, labels, np.array([0, 1]))
             >>> said.sure.round(3).tolist(), said.chance.round(3).tolist()
             ([[2.197, 0.0]], [[-0.105, -0.693]])
         """
@@ -60,24 +65,26 @@ class Said:
         return cls(sure=of_units(right - rest), chance=of_units(right - _log_sum(outputs)))
 
     @classmethod
-    def joined(cls, several: list[Said]) -> Said:
+    def join_models(cls, several: list[UnitConfidences]) -> UnitConfidences:
         """Of one model after the other."""
         return cls(
             sure=np.concatenate([one.sure for one in several]),
             chance=np.concatenate([one.chance for one in several]),
         )
 
-    def only(self, models: np.ndarray) -> Said:
+    def select_models(self, models: np.ndarray) -> UnitConfidences:
         """Of some models."""
-        return Said(sure=self.sure[models], chance=self.chance[models])
+        return UnitConfidences(sure=self.sure[models], chance=self.chance[models])
 
 
-def by_loss(attacked: Said) -> np.ndarray:
+def score_by_loss(attacked: UnitConfidences) -> np.ndarray:
     """(S, U): the smaller the loss, the likelier; no shadow model is needed [yeom2018]."""
     return attacked.chance
 
 
-def lira(attacked: Said, shadows: Said, members: np.ndarray) -> np.ndarray:
+def score_by_lira(
+    attacked: UnitConfidences, shadows: UnitConfidences, members: np.ndarray
+) -> np.ndarray:
     """(S, U): how much likelier the confidence is with the unit than without it.
 
     Confidences of shadow models are taken for bell-shaped in both worlds [carlini2022, Alg. 1];
@@ -88,17 +95,21 @@ def lira(attacked: Said, shadows: Said, members: np.ndarray) -> np.ndarray:
         shadows: what M shadow models say.
         members: (M, U) whether each unit was learned from.
     """
-    inside, outside = (_bell(shadows.sure, which) for which in (members, ~members))
+    inside, outside = (_fit_bell(shadows.sure, which) for which in (members, ~members))
     return np.asarray(_log_density(attacked.sure, *inside) - _log_density(attacked.sure, *outside))
 
 
-def lira_offline(attacked: Said, shadows: Said, members: np.ndarray) -> np.ndarray:
+def score_by_lira_offline(
+    attacked: UnitConfidences, shadows: UnitConfidences, members: np.ndarray
+) -> np.ndarray:
     """(S, U): how unusual the confidence is for a model without the unit [carlini2022]."""
-    mean, spread = _bell(shadows.sure, ~members)
+    mean, spread = _fit_bell(shadows.sure, ~members)
     return np.asarray((attacked.sure - mean) / spread)
 
 
-def rmia(attacked: Said, shadows: Said, members: np.ndarray, *, gamma: float) -> np.ndarray:
+def score_by_rmia(
+    attacked: UnitConfidences, shadows: UnitConfidences, members: np.ndarray, *, gamma: float
+) -> np.ndarray:
     """(S, U): over how many other units this one stands out, each measured by what is usual for it.
 
     A unit's ratio is its chance under the attacked model to that under shadow models, with and
@@ -115,7 +126,7 @@ def rmia(attacked: Said, shadows: Said, members: np.ndarray, *, gamma: float) ->
     return np.asarray(np.array(beaten, np.float64) / ratio.shape[1])
 
 
-def _bell(values: np.ndarray, which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _fit_bell(values: np.ndarray, which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(U,) mean and spread over the models that are meant."""
     count = which.sum(axis=0)
     if count.min() < 2:
@@ -125,11 +136,11 @@ def _bell(values: np.ndarray, which: np.ndarray) -> tuple[np.ndarray, np.ndarray
         )
     mean = np.where(which, values, 0.0).sum(axis=0) / count
     squares = np.where(which, (values - mean) ** 2, 0.0).sum(axis=0)
-    if count.min() >= _SEVERAL:
+    if count.min() >= _MIN_MODELS_PER_UNIT:
         variance = squares / (count - 1)
     else:
         variance = np.full(len(mean), squares.sum() / (count - 1).sum())
-    return mean, np.maximum(np.sqrt(variance), _LEAST)
+    return mean, np.maximum(np.sqrt(variance), _MIN_SPREAD)
 
 
 def _log_density(value: np.ndarray, mean: np.ndarray, spread: np.ndarray) -> np.ndarray:
@@ -148,14 +159,14 @@ def _log_mean(values: np.ndarray, which: np.ndarray) -> np.ndarray:
     return np.asarray(_log_sum(held.T) - np.log(which.sum(axis=0)))
 
 
-RATES = (0.01, 0.001)  # false alarms at which hits are counted
-_DRAWS = 500
-_POINTS = 200  # of a curve
-_TAIL = 0.025
+FALSE_ALARM_RATES = (0.01, 0.001)  # false alarms at which hits are counted
+_NUM_DRAWS = 500
+_CURVE_POINTS = 200  # of a curve
+_INTERVAL_TAIL = 0.025
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Guessed:
+class MemberGuesses:
     """Scores of an attacker, and the truth; a high score says that the unit was learned from.
 
     Args:
@@ -178,44 +189,46 @@ class Guessed:
             raise ValueError("Expected guesses of units that were learned from, and of others.")
 
     @classmethod
-    def of(cls, scores: np.ndarray, members: np.ndarray) -> Guessed:
+    def from_scores(cls, scores: np.ndarray, members: np.ndarray) -> MemberGuesses:
         """From (S, U) scores of models and units."""
         whose = np.broadcast_to(np.arange(scores.shape[1]), scores.shape)
         return cls(scores=scores.ravel(), truth=members.ravel(), whose=whose.ravel())
 
-    def only(self, which: np.ndarray, truth: np.ndarray) -> Guessed:
+    def select_guesses(self, which: np.ndarray, truth: np.ndarray) -> MemberGuesses:
         """Some guesses, against another truth."""
-        return Guessed(scores=self.scores[which], truth=truth[which], whose=self.whose[which])
+        return MemberGuesses(scores=self.scores[which], truth=truth[which], whose=self.whose[which])
 
-    def curve(self) -> tuple[np.ndarray, np.ndarray]:
+    def compute_curve(self) -> tuple[np.ndarray, np.ndarray]:
         """False alarms and hits at every threshold, from the strictest on, thinned for a plot."""
-        alarms, hits = _Ranked.of(self).rates(np.ones(int(self.whose.max()) + 1))
-        at = np.unique(np.geomspace(1, len(alarms), _POINTS).astype(int)) - 1
+        alarms, hits = _RankedGuesses.from_guesses(self).compute_rates(
+            np.ones(int(self.whose.max()) + 1)
+        )
+        at = np.unique(np.geomspace(1, len(alarms), _CURVE_POINTS).astype(int)) - 1
         return alarms[at], hits[at]
 
-    def figures(self, *, of: str, seed: int) -> tuple[Success, ...]:
+    def compute_figures(self, *, of: str, seed: int) -> tuple[MeasuredRate, ...]:
         """Hits at each rate of false alarms, then the area under the curve.
 
         The 95 % interval of hits is the wider one of two: whole units drawn again and again, each
         time with a threshold of its own, and Clopper and Pearson's for a threshold that is given,
         counting units and not guesses.
         """
-        ranked, rng = _Ranked.of(self), np.random.default_rng(seed)
+        ranked, rng = _RankedGuesses.from_guesses(self), np.random.default_rng(seed)
         units = np.unique(self.whose)
         inside = len(np.unique(self.whose[self.truth]))
-        weights = np.zeros((_DRAWS + 1, int(self.whose.max()) + 1))
+        weights = np.zeros((_NUM_DRAWS + 1, int(self.whose.max()) + 1))
         weights[0, units] = 1
         weights[1:, units] = rng.multinomial(
-            len(units), np.full(len(units), 1 / len(units)), _DRAWS
+            len(units), np.full(len(units), 1 / len(units)), _NUM_DRAWS
         )
-        drawn = np.array([ranked.measures(weight) for weight in weights])
+        drawn = np.array([ranked.compute_measures(weight) for weight in weights])
         value, rest = drawn[0], drawn[1:]
         rest = rest[np.isfinite(rest).all(axis=1)]
-        low, high = np.percentile(rest, (100 * _TAIL, 100 * (1 - _TAIL)), axis=0)
+        low, high = np.percentile(rest, (100 * _INTERVAL_TAIL, 100 * (1 - _INTERVAL_TAIL)), axis=0)
         exact = np.array([clopper_pearson(share, inside) for share in value[:-1]])
         low[:-1], high[:-1] = np.minimum(low[:-1], exact[:, 0]), np.maximum(high[:-1], exact[:, 1])
         return tuple(
-            Success(
+            MeasuredRate(
                 measure=name,
                 value=float(value[place]),
                 low=float(min(low[place], value[place])),
@@ -228,7 +241,10 @@ class Guessed:
         )
 
 
-_MEASURES = (*((f"hits at {rate:.1%} false alarms", rate) for rate in RATES), ("AUC", 0.5))
+_MEASURES = (
+    *((f"hits at {rate:.1%} false alarms", rate) for rate in FALSE_ALARM_RATES),
+    ("AUC", 0.5),
+)
 
 
 def clopper_pearson(share: float, count: int) -> tuple[float, float]:
@@ -239,13 +255,15 @@ def clopper_pearson(share: float, count: int) -> tuple[float, float]:
         ([0.1871, 0.8129], 0.0)
     """
     right = share * count
-    low = special.betaincinv(right, count - right + 1, _TAIL) if right > 0 else 0.0
-    high = special.betaincinv(right + 1, count - right, 1 - _TAIL) if right < count else 1.0
+    low = special.betaincinv(right, count - right + 1, _INTERVAL_TAIL) if right > 0 else 0.0
+    high = (
+        special.betaincinv(right + 1, count - right, 1 - _INTERVAL_TAIL) if right < count else 1.0
+    )
     return float(low), float(high)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _Ranked:
+class _RankedGuesses:
     """Guesses from the surest on; sums at the last of each tie are sums at a threshold."""
 
     whose: np.ndarray
@@ -253,7 +271,7 @@ class _Ranked:
     ends: np.ndarray
 
     @classmethod
-    def of(cls, guessed: Guessed) -> _Ranked:
+    def from_guesses(cls, guessed: MemberGuesses) -> _RankedGuesses:
         order = np.argsort(-guessed.scores, kind="stable")
         scores = guessed.scores[order]
         is_last = np.append(scores[1:] != scores[:-1], True)
@@ -261,7 +279,7 @@ class _Ranked:
             whose=guessed.whose[order], truth=guessed.truth[order], ends=np.flatnonzero(is_last)
         )
 
-    def rates(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def compute_rates(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """False alarms and hits at every threshold, each unit counted so often."""
         times = weights[self.whose]
         hits = np.cumsum(times * self.truth)[self.ends]
@@ -269,23 +287,25 @@ class _Ranked:
         with np.errstate(invalid="ignore", divide="ignore"):  # a draw may hold one kind alone
             return alarms / alarms[-1], hits / hits[-1]
 
-    def measures(self, weights: np.ndarray) -> list[float]:
+    def compute_measures(self, weights: np.ndarray) -> list[float]:
         """Hits at each rate, and the area under the curve."""
-        alarms, hits = self.rates(weights)
+        alarms, hits = self.compute_rates(weights)
         if not (np.isfinite(alarms[-1]) and np.isfinite(hits[-1])):
-            return [np.nan] * (len(RATES) + 1)
-        places = [np.searchsorted(alarms, rate * (1 + 1e-9), side="right") for rate in RATES]
+            return [np.nan] * (len(FALSE_ALARM_RATES) + 1)
+        places = [
+            np.searchsorted(alarms, rate * (1 + 1e-9), side="right") for rate in FALSE_ALARM_RATES
+        ]
         found = [float(hits[place - 1]) if place else 0.0 for place in places]
         steps = np.diff(alarms, prepend=0.0)
         return [*found, float((steps * (hits + np.append(0.0, hits[:-1]))).sum() / 2)]
 
 
-Attacker: TypeAlias = Callable[[Said, Said, np.ndarray], np.ndarray]
+Attacker: TypeAlias = Callable[[UnitConfidences, UnitConfidences, np.ndarray], np.ndarray]
 """From what attacked models say, what shadow models say and who was in these, to (S, U) scores."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Shadows:
+class ShadowModels:
     """Models that were trained on known halves.
 
     Args:
@@ -293,10 +313,10 @@ class Shadows:
         members: (M, U) which units each learned from; models come in pairs of opposite halves.
     """
 
-    said: Said
+    said: UnitConfidences
     members: np.ndarray
 
-    def in_turn(self, score: Attacker) -> np.ndarray:
+    def score_in_turn(self, score: Attacker) -> np.ndarray:
         """(M, U): each model attacked with all others but its opposite.
 
         Without the opposite, as many of the others learned from each unit as did not, whatever the
@@ -305,20 +325,20 @@ class Shadows:
         found, numbers = [], np.arange(len(self.members))
         for model in numbers:
             others = numbers // 2 != model // 2
-            told = self.said.only(numbers == model)
-            found.append(score(told, self.said.only(others), self.members[others]))
+            told = self.said.select_models(numbers == model)
+            found.append(score(told, self.said.select_models(others), self.members[others]))
         return np.concatenate(found)
 
-    def against(self, attacked: Said, score: Attacker) -> np.ndarray:
+    def score_outputs(self, attacked: UnitConfidences, score: Attacker) -> np.ndarray:
         """(S, U): attacked models that are not among them."""
         return score(attacked, self.said, self.members)
 
 
-def halves(units: int, count: int, *, rng: np.random.Generator) -> np.ndarray:
+def sample_halves(units: int, count: int, *, rng: np.random.Generator) -> np.ndarray:
     """(count, units) bool: random halves in pairs of opposites, so each unit is in half of them.
 
     Example:
-        >>> found = halves(4, 6, rng=np.random.default_rng(0))
+        >>> found = sample_halves(4, 6, rng=np.random.default_rng(0))
         >>> found.sum(axis=0).tolist(), found.sum(axis=1).tolist()
         ([3, 3, 3, 3], [2, 2, 2, 2, 2, 2])
     """
@@ -331,9 +351,9 @@ def halves(units: int, count: int, *, rng: np.random.Generator) -> np.ndarray:
     return found
 
 
-def trained(
-    case: ModelCase, learn: Learn, members: np.ndarray, *, jobs: int, told: Told
-) -> Shadows:
+def train_shadows(
+    case: ModelCase, learn: TrainFunction, members: np.ndarray, *, jobs: int, told: ProgressCallback
+) -> ShadowModels:
     """Train a model on each row of ``members``, several at a time, and ask each for every unit.
 
     Args:
@@ -349,6 +369,6 @@ def trained(
     for outputs in WorkerPool(jobs=jobs, threads=1).map_tasks(lambda row: learn(*row), rows):
         if not np.isfinite(outputs).all():
             raise ValueError("Expected finite outputs of a shadow model; lower the learning rate.")
-        said.append(Said.of(outputs, case.targets, case.whose))
+        said.append(UnitConfidences.from_outputs(outputs, case.targets, case.whose))
         told("shadow models", len(said), len(rows))
-    return Shadows(said=Said.joined(said), members=members)
+    return ShadowModels(said=UnitConfidences.join_models(said), members=members)

@@ -19,19 +19,19 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 
 from masquerade import _check
-from masquerade._optional import Later
-from masquerade.attacks.attack import Recording, Told
-from masquerade.attacks.rates import Discriminants, Metric, bootstrap
+from masquerade._optional import lazy_module
+from masquerade.attacks.attack import ProgressCallback, Recording
+from masquerade.attacks.rates import Discriminants, Metric, bootstrap_figure
 from masquerade.errors import BadInput
 from masquerade.recordings import Photo, Video
-from masquerade.scores import Success
+from masquerade.scores import MeasuredRate
 from masquerade.vision import embedding_cache
-from masquerade.vision.flow import OpticalFlow, warped
+from masquerade.vision.flow import OpticalFlow, warp_picture
 
 if TYPE_CHECKING:
     from masquerade.vision.features import PlaceFeatures
 
-cv2 = Later("cv2", extra="vision")
+cv2 = lazy_module("cv2", extra="vision")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -55,7 +55,7 @@ class PlaceGallery:
                 f"got {len(self.owner)}."
             )
 
-    def scores(self, queries: np.ndarray, places: np.ndarray) -> np.ndarray:
+    def score_places(self, queries: np.ndarray, places: np.ndarray) -> np.ndarray:
         """(Q, P): the cosine of queries (Q, D) with the likest picture of each place."""
         found = np.empty((len(queries), len(places)))
         for column, place in enumerate(places):
@@ -63,7 +63,7 @@ class PlaceGallery:
         return found
 
 
-def hardest(gallery: PlaceGallery, *, paired: np.ndarray, count: int) -> np.ndarray:
+def find_hardest_places(gallery: PlaceGallery, *, paired: np.ndarray, count: int) -> np.ndarray:
     """The ``count`` other places whose pictures are likest to those of the paired ones.
 
     As [ma2026, Sec. 3.1] takes its distractors: by the largest similarity to any paired place.
@@ -96,7 +96,7 @@ def among_first(scores: np.ndarray, right: np.ndarray, *, count: int) -> np.ndar
     return np.asarray(np.clip((count - above) / equal, 0, 1))
 
 
-def groups(places: np.ndarray, *, size: int, seed: int) -> list[np.ndarray]:
+def group_places(places: np.ndarray, *, size: int, seed: int) -> list[np.ndarray]:
     """The places in random order, ``size`` at a time; the last has what is left."""
     order = np.random.default_rng(seed).permutation(places)
     return [order[start : start + size] for start in range(0, len(order), size)]
@@ -105,16 +105,16 @@ def groups(places: np.ndarray, *, size: int, seed: int) -> list[np.ndarray]:
 Rule: TypeAlias = Literal["middle", "spread"]
 Motion: TypeAlias = Literal["flow", "still"]
 
-_SPREAD = 4  # frames
+_MAX_FLOW_FRAMES = 4  # frames
 _SMOOTH_PX = 2.0  # sigma of the blur before flow is estimated, so that noise does not lead it
-_SHARPEST = 3  # pixels a side below which nothing is cleaned
-_LAPLACE = np.array([[1, -2, 1], [-2, 4, -2], [1, -2, 1]], np.float32)
-_LEAST_NOISE = 1.0  # levels below which nothing is cleaned
-_STRENGTH = 0.35  # of non-local means, in spreads of the noise
+_MIN_CLEANED_PX = 3  # pixels a side below which nothing is cleaned
+_LAPLACE_KERNEL = np.array([[1, -2, 1], [-2, 4, -2], [1, -2, 1]], np.float32)
+_MIN_NOISE_LEVEL = 1.0  # levels below which nothing is cleaned
+_CLEANING_STRENGTH = 0.35  # of non-local means, in spreads of the noise
 
 
 @dataclass(frozen=True, kw_only=True)
-class Looking:
+class ViewSettings:
     """How pictures are made of what was published.
 
     Args:
@@ -130,21 +130,21 @@ class Looking:
     motion: Motion = "flow"
     denoise: bool = False
 
-    def pictures(self, recording: Recording) -> np.ndarray:
+    def make_pictures(self, recording: Recording) -> np.ndarray:
         """(P, H, W, 3) uint8.
 
         Raises:
             BadInput: if the recording is not one of pictures.
         """
-        shown = shown_frames(recording)
+        shown = list_frames(recording)
         found = []
-        for place in chosen_frames(len(shown), self.rule):
-            picture = averaged(shown, place, count=self.frames, motion=self.motion)
-            found.append(denoised(picture) if self.denoise else picture)
+        for place in choose_frames(len(shown), self.rule):
+            picture = average_frames(shown, place, count=self.frames, motion=self.motion)
+            found.append(denoise_picture(picture) if self.denoise else picture)
         return np.stack(found)
 
 
-def shown_frames(recording: Recording) -> np.ndarray:
+def list_frames(recording: Recording) -> np.ndarray:
     """(T, H, W, 3) uint8 of a video or photo."""
     match recording:
         case Video():
@@ -154,21 +154,21 @@ def shown_frames(recording: Recording) -> np.ndarray:
     raise BadInput("Expected videos or photos to find places in, got signals; choose others.")
 
 
-def chosen_frames(count: int, rule: Rule) -> list[int]:
+def choose_frames(count: int, rule: Rule) -> list[int]:
     """Which of ``count`` frames are looked at.
 
     Example:
-        >>> chosen_frames(16, "middle"), chosen_frames(16, "spread"), chosen_frames(2, "spread")
+        >>> choose_frames(16, "middle"), choose_frames(16, "spread"), choose_frames(2, "spread")
         ([8], [2, 6, 10, 14], [0, 1])
     """
     _check.count(count=count)
     if rule == "middle":
         return [count // 2]
-    number = min(_SPREAD, count)
+    number = min(_MAX_FLOW_FRAMES, count)
     return [int((place + 0.5) * count / number) for place in range(number)]
 
 
-def averaged(frames: np.ndarray, place: int, *, count: int, motion: Motion) -> np.ndarray:
+def average_frames(frames: np.ndarray, place: int, *, count: int, motion: Motion) -> np.ndarray:
     """The mean of ``count`` frames around ``place``, (H, W, 3) uint8, as that frame shows things.
 
     Independent noise shrinks by the root of ``count``. What moves otherwise than the flow says
@@ -181,15 +181,15 @@ def averaged(frames: np.ndarray, place: int, *, count: int, motion: Motion) -> n
         return np.asarray(now)
     total = np.zeros(now.shape, np.float32)
     for other in around:
-        total += frames[other] if other == place else _moved(frames[other], now, motion)
+        total += frames[other] if other == place else _move_frame(frames[other], now, motion)
     return np.asarray(np.rint(total / len(around)), np.uint8)
 
 
-def _moved(other: np.ndarray, now: np.ndarray, motion: Motion) -> np.ndarray:
+def _move_frame(other: np.ndarray, now: np.ndarray, motion: Motion) -> np.ndarray:
     if motion == "still":
         return other
     smooth = (cv2.GaussianBlur(each, (0, 0), _SMOOTH_PX) for each in (now, other))
-    return warped(other, OpticalFlow().back(*smooth))
+    return warp_picture(other, OpticalFlow().estimate_back_flow(*smooth))
 
 
 def noise_level(picture: np.ndarray) -> float:
@@ -197,31 +197,31 @@ def noise_level(picture: np.ndarray) -> float:
 
     The mean absolute value after a filter that is blind to planes, over that of unit noise.
     """
-    if min(picture.shape[:2]) < _SHARPEST:
+    if min(picture.shape[:2]) < _MIN_CLEANED_PX:
         return 0.0
     grey = picture.astype(np.float32).mean(axis=2)
-    rough = cv2.filter2D(grey, -1, _LAPLACE)[1:-1, 1:-1]
+    rough = cv2.filter2D(grey, -1, _LAPLACE_KERNEL)[1:-1, 1:-1]
     # Unit noise has spread 6 behind the filter, and sqrt(3) less in a mean of three colours.
     return float(math.sqrt(3) * math.sqrt(math.pi / 2) * np.abs(rough).mean() / 6)
 
 
-def denoised(picture: np.ndarray) -> np.ndarray:
+def denoise_picture(picture: np.ndarray) -> np.ndarray:
     """The picture with its noise taken out by non-local means, as much as there seems to be."""
     level = noise_level(picture)
-    if level < _LEAST_NOISE:
+    if level < _MIN_NOISE_LEVEL:
         return picture
-    strength = _STRENGTH * level
+    strength = _CLEANING_STRENGTH * level
     cleaned = cv2.fastNlMeansDenoisingColored(
         np.ascontiguousarray(picture), None, strength, strength, 7, 21
     )
     return np.asarray(cleaned)
 
 
-_LEAST = 1e-12
+_MIN_NORM = 1e-12
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class PlacesSeen:
+class PlaceViews:
     """Recordings that were looked at.
 
     Args:
@@ -236,43 +236,45 @@ class PlacesSeen:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Eyes:
+class PlaceViewer:
     """Networks that look, and who is told how far they are."""
 
     networks: dict[str, PlaceFeatures]
-    told: Told
+    told: ProgressCallback
 
-    def look(
-        self, recordings: Sequence[Recording], looking: Looking, *, what: str, most: int = 0
-    ) -> PlacesSeen:
+    def view_recordings(
+        self, recordings: Sequence[Recording], looking: ViewSettings, *, what: str, most: int = 0
+    ) -> PlaceViews:
         """Look at recordings whose place is known; at up to ``most`` of a place, if it is given."""
         rows: list[list[np.ndarray]] = []
         chosen, places, counts = [], [], Counter[str]()
         for number, recording in enumerate(recordings):
             place = place_of(recording)
             if place is not None and not 0 < most <= counts[place]:
-                rows.append(self._features(recording, looking))
+                rows.append(self._compute_features(recording, looking))
                 chosen.append(number)
                 places.append(place)
                 counts[place] += 1
             self.told(f"look at {what}", number + 1, len(recordings))
-        return PlacesSeen(chosen=chosen, places=places, features=self._named(rows))
+        return PlaceViews(chosen=chosen, places=places, features=self._stack_by_network(rows))
 
-    def again(
-        self, same: PlacesSeen, recordings: Sequence[Recording], looking: Looking, *, what: str
-    ) -> PlacesSeen:
+    def view_again(
+        self, same: PlaceViews, recordings: Sequence[Recording], looking: ViewSettings, *, what: str
+    ) -> PlaceViews:
         """Look at another form of recordings that were looked at; their places are known."""
         rows = []
         for number, each in enumerate(same.chosen):
-            rows.append(self._features(recordings[each], looking))
+            rows.append(self._compute_features(recordings[each], looking))
             self.told(f"look at {what}", number + 1, len(same.chosen))
-        return PlacesSeen(chosen=same.chosen, places=same.places, features=self._named(rows))
+        return PlaceViews(
+            chosen=same.chosen, places=same.places, features=self._stack_by_network(rows)
+        )
 
-    def _features(self, recording: Recording, looking: Looking) -> list[np.ndarray]:
-        pictures = looking.pictures(recording)
+    def _compute_features(self, recording: Recording, looking: ViewSettings) -> list[np.ndarray]:
+        pictures = looking.make_pictures(recording)
         return [_mean_feature(pictures, eye) for eye in self.networks.values()]
 
-    def _named(self, rows: list[list[np.ndarray]]) -> dict[str, np.ndarray]:
+    def _stack_by_network(self, rows: list[list[np.ndarray]]) -> dict[str, np.ndarray]:
         columns = zip(*rows, strict=True) if rows else ((),) * len(self.networks)
         return {
             name: np.array(column, np.float32)
@@ -289,20 +291,20 @@ def place_of(recording: Recording) -> str | None:
 
 
 def _mean_feature(pictures: np.ndarray, eye: PlaceFeatures) -> np.ndarray:
-    rows = embedding_cache.remembered(pictures, fingerprint=eye.fingerprint, make=eye.embed)
+    rows = embedding_cache.read_or_embed(pictures, fingerprint=eye.fingerprint, make=eye.embed)
     mean = rows.mean(axis=0)
-    return np.asarray(mean / max(float(np.linalg.norm(mean)), _LEAST))
+    return np.asarray(mean / max(float(np.linalg.norm(mean)), _MIN_NORM))
 
 
-_PAIRED = 12  # places that are asked for in one gallery, as in the paper
-_FIRST = (1, 5, 10)  # places that the attacker may name
-_FEW = 12  # places below which an interval says little
-_LEARNING = 8  # recordings of other places below which nothing can be learned
-_ADAPTED = Discriminants(shrunk=0.3, is_scaled=False, is_between=False)
+_PLACES_PER_GALLERY = 12  # places that are asked for in one gallery, as in the paper
+_TOP_RANKS = (1, 5, 10)  # places that the attacker may name
+_MIN_PLACES = 12  # places below which an interval says little
+_MIN_LEARNING_RECORDINGS = 8  # recordings of other places below which nothing can be learned
+_ADAPTIVE_METRIC = Discriminants(shrunk=0.3, is_scaled=False, is_between=False)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class PlacesAsked:
+class PlaceQueries:
     """Places by number, on both sides.
 
     Args:
@@ -318,7 +320,7 @@ class PlacesAsked:
     left_out: int
 
     @classmethod
-    def of(cls, known: PlacesSeen, asked: PlacesSeen, *, count: int) -> PlacesAsked:
+    def from_views(cls, known: PlaceViews, asked: PlaceViews, *, count: int) -> PlaceQueries:
         """All that was looked at and is at a known place, of ``count`` published recordings.
 
         Raises:
@@ -351,7 +353,7 @@ class PlacesAsked:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Match:
+class PlaceMatch:
     """Galleries of several sizes, and what an attacker gets in them.
 
     Args:
@@ -361,25 +363,25 @@ class Match:
         seed: of what is random.
     """
 
-    asked: PlacesAsked
+    asked: PlaceQueries
     sizes: tuple[int, ...]
     anchor: np.ndarray
     seed: int
 
     @cached_property
-    def _groups(self) -> list[np.ndarray]:
-        return groups(np.unique(self.asked.truth), size=_PAIRED, seed=self.seed)
+    def _place_groups(self) -> list[np.ndarray]:
+        return group_places(np.unique(self.asked.truth), size=_PLACES_PER_GALLERY, seed=self.seed)
 
     @cached_property
-    def fitting(self) -> tuple[int, ...]:
+    def gallery_sizes(self) -> tuple[int, ...]:
         """The sizes of galleries, largest first; no more than all known places."""
-        least = max(len(group) for group in self._groups)
+        least = max(len(group) for group in self._place_groups)
         known = self.asked.num_known
         return tuple(sorted({max(least, min(size, known)) for size in self.sizes}, reverse=True))
 
-    def successes(
+    def measure_successes(
         self, queries: np.ndarray, held: np.ndarray, *, is_adaptive: bool
-    ) -> tuple[Success, ...]:
+    ) -> tuple[MeasuredRate, ...]:
         """Top-1, Top-5 and Top-10 in each gallery, the largest first.
 
         Args:
@@ -388,13 +390,13 @@ class Match:
             is_adaptive: whether the attacker compares by what it has learned from other places.
         """
         found = []
-        for size in self.fitting:
-            hits = self._hits(queries, held, size=size, is_adaptive=is_adaptive)
-            for count in (each for each in _FIRST if each < size):
+        for size in self.gallery_sizes:
+            hits = self._count_hits(queries, held, size=size, is_adaptive=is_adaptive)
+            for count in (each for each in _TOP_RANKS if each < size):
                 found.append(
-                    bootstrap(
+                    bootstrap_figure(
                         f"Top-{count} of {size}",
-                        partial(_mean, hits[count]),
+                        partial(_average_hits, hits[count]),
                         self.asked.truth.tolist(),
                         of="places",
                         seed=self.seed,
@@ -403,47 +405,50 @@ class Match:
                 )
         return tuple(found)
 
-    def _hits(
+    def _count_hits(
         self, queries: np.ndarray, held: np.ndarray, *, size: int, is_adaptive: bool
     ) -> dict[int, np.ndarray]:
         """For each number of places that may be named, (Q,) whether the right one is among them."""
         anchor = PlaceGallery(features=self.anchor, owner=self.asked.owner)
-        hits = {count: np.zeros(len(queries)) for count in _FIRST}
-        for group in self._groups:
+        hits = {count: np.zeros(len(queries)) for count in _TOP_RANKS}
+        for group in self._place_groups:
             rows = np.isin(self.asked.truth, group)
             asked, known = queries[rows], held
             if is_adaptive:
-                change = self._learned(held, group)
-                asked, known = _directions(change(asked)), _directions(change(known))
-            others = hardest(anchor, paired=group, count=size - len(group))
+                change = self._learn_metric(held, group)
+                asked, known = _normalise_rows(change(asked)), _normalise_rows(change(known))
+            others = find_hardest_places(anchor, paired=group, count=size - len(group))
             places = np.sort(np.concatenate([group, others]))
             gallery = PlaceGallery(features=known, owner=self.asked.owner)
-            scores = gallery.scores(asked, places)
+            scores = gallery.score_places(asked, places)
             right = np.searchsorted(places, self.asked.truth[rows])
-            for count in _FIRST:
+            for count in _TOP_RANKS:
                 hits[count][rows] = among_first(scores, right, count=count)
         return hits
 
-    def _learned(self, held: np.ndarray, group: np.ndarray) -> Metric:
+    def _learn_metric(self, held: np.ndarray, group: np.ndarray) -> Metric:
         is_other = ~np.isin(self.asked.owner, group)
-        if is_other.sum() < _LEARNING:
+        if is_other.sum() < _MIN_LEARNING_RECORDINGS:
             raise BadInput(
-                f"Expected at least {_LEARNING} recordings of places that are not asked for, to "
+                f"Expected at least {_MIN_LEARNING_RECORDINGS} recordings of places that are not "
+                "asked for, to "
                 f"learn from, got {is_other.sum()}; use --attacker raw, or give the attacker more."
             )
-        return _ADAPTED.learned(held[is_other], self.asked.owner[is_other])
+        return _ADAPTIVE_METRIC.learn_metric(held[is_other], self.asked.owner[is_other])
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader has to know."""
         asked, places = self.asked, len(np.unique(self.asked.truth))
         said = [
-            f"{len(asked.rows)} recordings at {places} places, up to {_PAIRED} of them asked for "
+            f"{len(asked.rows)} recordings at {places} places, up to {_PLACES_PER_GALLERY} of "
+            "them asked for "
             f"in one gallery; {asked.num_known} places are known by {len(asked.owner)} recordings."
         ]
-        if places < _FEW:
+        if places < _MIN_PLACES:
             said.append(
-                f"Too few places: with {places} instead of {_FEW} or more, the intervals say "
+                f"Too few places: with {places} instead of {_MIN_PLACES} or more, the intervals "
+                "say "
                 "little."
             )
         if max(self.sizes) > asked.num_known:
@@ -455,10 +460,10 @@ class Match:
         return tuple(said)
 
 
-def _mean(hits: np.ndarray, rows: np.ndarray) -> float:
+def _average_hits(hits: np.ndarray, rows: np.ndarray) -> float:
     return float(hits[rows].mean())
 
 
-def _directions(rows: np.ndarray) -> np.ndarray:
+def _normalise_rows(rows: np.ndarray) -> np.ndarray:
     """Rows (N, K) of unit length."""
-    return np.asarray(rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), _LEAST))
+    return np.asarray(rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), _MIN_NORM))

@@ -9,16 +9,23 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import numpy as np
 
 from masquerade import _check
-from masquerade._optional import Later
-from masquerade.attacks.attack import Attack, Case, Told, Whose
-from masquerade.attacks.place_matching import Eyes, Looking, Match, Motion, PlacesAsked, Rule
+from masquerade._optional import lazy_module
+from masquerade.attacks.attack import Attack, Case, ProgressCallback, Whose
+from masquerade.attacks.place_matching import (
+    Motion,
+    PlaceMatch,
+    PlaceQueries,
+    PlaceViewer,
+    Rule,
+    ViewSettings,
+)
 from masquerade.collection import Medium
-from masquerade.scores import Attacked
+from masquerade.scores import AttackResult
 
 if TYPE_CHECKING:
     from masquerade.vision import features as place_features
 else:
-    place_features = Later("masquerade.vision.features", extra="train")
+    place_features = lazy_module("masquerade.vision.features", extra="train")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,19 +73,23 @@ class PlaceRetrieval(Attack):
             _check.at_least(2, "With one place there is nothing to find.", gallery=size)
         if not self.gallery or not self.backbones:
             raise ValueError("Expected at least one gallery size and one backbone, got none.")
-        _ = self._networks  # checks the names
+        _ = self._networks_by_name  # checks the names
 
     @property
-    def looking(self) -> Looking:
+    def view_settings(self) -> ViewSettings:
         """How pictures are made of what was published."""
-        return Looking(rule=self.rule, frames=self.frames, motion=self.motion, denoise=self.denoise)
+        return ViewSettings(
+            rule=self.rule, frames=self.frames, motion=self.motion, denoise=self.denoise
+        )
 
     @property
-    def _networks(self) -> dict[str, place_features.PlaceFeatures]:
+    def _networks_by_name(self) -> dict[str, place_features.PlaceFeatures]:
         """The networks by name, the anchor among them."""
         lacking = [name for name in self.backbones if not place_features.has_weights(name)]
         if len(lacking) != len(self.weights):
-            wanted = " ".join(f"{name}: {place_features.remedy(name)}" for name in lacking)
+            wanted = " ".join(
+                f"{name}: {place_features.find_weights_remedy(name)}" for name in lacking
+            )
             raise ValueError(
                 f"Expected a file in weights for each network that has none of its own, "
                 f"{len(lacking)} in all, got {len(self.weights)}. {wanted}".rstrip()
@@ -90,29 +101,29 @@ class PlaceRetrieval(Attack):
             for name in names
         }
 
-    def run(self, case: Case, *, told: Told) -> tuple[Attacked, ...]:
+    def run(self, case: Case, *, told: ProgressCallback) -> tuple[AttackResult, ...]:
         """One answer for each network and attacker."""
-        networks = self._networks
-        known = Eyes(networks=networks, told=told).look(
-            case.known, Looking(rule=self.rule), what="gallery", most=self.views
+        networks = self._networks_by_name
+        known = PlaceViewer(networks=networks, told=told).view_recordings(
+            case.known, ViewSettings(rule=self.rule), what="gallery", most=self.views
         )
-        eyes = Eyes(networks={name: networks[name] for name in self.backbones}, told=told)
-        raw = eyes.look(case.raw, self.looking, what="raw")
-        asked = PlacesAsked.of(known, raw, count=len(case.raw))
+        eyes = PlaceViewer(networks={name: networks[name] for name in self.backbones}, told=told)
+        raw = eyes.view_recordings(case.raw, self.view_settings, what="raw")
+        asked = PlaceQueries.from_views(known, raw, count=len(case.raw))
         sides = {"known": known, "raw": raw}
-        others = {"published": (raw, case.targets), "random": (raw, case.random)}
+        others = {"published": (raw, case.targets), "random": (raw, case.random_recordings)}
         if self.attacker != "raw":
             others["released"], others["unreleased"] = (
-                (known, some) for some in (case.known_released, case.known)
+                (known, some) for some in (case.own_releases, case.known)
             )
         for what, (same, some) in others.items():
-            sides[what] = eyes.again(same, some, self.looking, what=what)
+            sides[what] = eyes.view_again(same, some, self.view_settings, what=what)
         ways = {"raw": (False,), "adaptive": (True,), "both": (False, True)}[self.attacker]
         return tuple(
-            self._answer(
+            self._make_result(
                 name,
                 {side: seen.features[name] for side, seen in sides.items()},
-                match=Match(
+                match=PlaceMatch(
                     asked=asked,
                     sizes=self.gallery,
                     anchor=known.features[self.anchor],
@@ -124,29 +135,29 @@ class PlaceRetrieval(Attack):
             for way in ways
         )
 
-    def _answer(
-        self, name: str, sides: dict[str, np.ndarray], *, match: Match, is_adaptive: bool
-    ) -> Attacked:
+    def _make_result(
+        self, name: str, sides: dict[str, np.ndarray], *, match: PlaceMatch, is_adaptive: bool
+    ) -> AttackResult:
         """What one attacker found."""
         held = {"published": "known", "raw": "known", "random": "known"}
         if is_adaptive:
             held = {"published": "released", "raw": "unreleased", "random": "released"}
         found = {
-            side: match.successes(
+            side: match.measure_successes(
                 sides[side][match.asked.rows], sides[gallery], is_adaptive=is_adaptive
             )
             for side, gallery in held.items()
         }
-        return Attacked(
+        return AttackResult(
             attack="place_retrieval",
-            attacker=self._said(name, is_adaptive=is_adaptive),
+            attacker=self._describe_attacker(name, is_adaptive=is_adaptive),
             published=found["published"],
             ceiling=found["raw"],
             floor=found["random"],
             notes=match.notes,
         )
 
-    def _said(self, name: str, *, is_adaptive: bool) -> str:
+    def _describe_attacker(self, name: str, *, is_adaptive: bool) -> str:
         pictures = {"middle": "the middle frame", "spread": "four frames"}[self.rule]
         if self.frames > 1:
             how = {"flow": "along the flow", "still": "as they stand"}[self.motion]

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from masquerade import _check
-from masquerade.scores import Success
+from masquerade.scores import MeasuredRate
 
-_DRAWS = 1_000
-_ENDS = (2.5, 97.5)
+_NUM_DRAWS = 1_000
+_INTERVAL_PERCENTILES = (2.5, 97.5)
 
 
-def bootstrap(
+def bootstrap_figure(
     measure: str,
     of_rows: Callable[[np.ndarray], float],
     whose: Sequence[object],
@@ -27,8 +27,8 @@ def bootstrap(
     of: str,
     seed: int,
     chance: float | None = None,
-    draws: int = _DRAWS,
-) -> Success:
+    draws: int = _NUM_DRAWS,
+) -> MeasuredRate:
     """A figure with its 95 % interval, by the percentile bootstrap over whole people or places.
 
     Args:
@@ -43,7 +43,8 @@ def bootstrap(
 
     Example:
         >>> right = np.array([1.0, 1.0, 0.0, 1.0])
-        >>> found = bootstrap("share", lambda rows: right[rows].mean(), "abcd", of="people", seed=0)
+        >>> share = lambda rows: right[rows].mean()
+        >>> found = bootstrap_figure("share", share, "abcd", of="people", seed=0)
         >>> found.value, found.low < found.value < found.high, found.count
         (0.75, True, 4)
     """
@@ -57,8 +58,8 @@ def bootstrap(
         picked = rng.integers(0, len(groups), len(groups))
         drawn[number] = of_rows(np.concatenate([groups[each] for each in picked]))
     known = drawn[np.isfinite(drawn)]
-    low, high = np.percentile(known, _ENDS) if len(known) else (value, value)
-    return Success(
+    low, high = np.percentile(known, _INTERVAL_PERCENTILES) if len(known) else (value, value)
+    return MeasuredRate(
         measure=measure,
         value=value,
         low=float(min(low, value)),
@@ -69,7 +70,7 @@ def bootstrap(
     )
 
 
-def hits(distances: np.ndarray, right: np.ndarray, *, among: int) -> np.ndarray:
+def compute_hits(distances: np.ndarray, right: np.ndarray, *, among: int) -> np.ndarray:
     """(N,): how likely each row's own person is among the nearest few, ties broken at random.
 
     A row of equal distances is a guess, and hits as often as one.
@@ -81,7 +82,7 @@ def hits(distances: np.ndarray, right: np.ndarray, *, among: int) -> np.ndarray:
 
     Example:
         >>> apart = np.array([[1.0, 2.0, 3.0], [2.0, 2.0, 9.0]])
-        >>> hits(apart, np.array([0, 1]), among=1)
+        >>> compute_hits(apart, np.array([0, 1]), among=1)
         array([1. , 0.5])
     """
     _check.shape("N P", distances=distances)
@@ -115,13 +116,13 @@ def equal_error(distances: np.ndarray, right: np.ndarray) -> Callable[[np.ndarra
     is_own = np.arange(people) == right[:, None]
     own, others = place[is_own], place[~is_own]
 
-    def error(rows: np.ndarray) -> float:
+    def compute_error(rows: np.ndarray) -> float:
         drawn = np.bincount(rows, minlength=count)
         let_own = _share_up_to(own, drawn, len(levels))
         let_in = _share_up_to(others, np.repeat(drawn, people - 1), len(levels))
-        return _crossing(let_in, 1.0 - let_own)
+        return _find_crossing(let_in, 1.0 - let_own)
 
-    return error
+    return compute_error
 
 
 def _share_up_to(place: np.ndarray, weights: np.ndarray, levels: int) -> np.ndarray:
@@ -130,7 +131,7 @@ def _share_up_to(place: np.ndarray, weights: np.ndarray, levels: int) -> np.ndar
     return np.concatenate([[0.0], counts / counts[-1] if counts[-1] else np.full(levels, np.nan)])
 
 
-def _crossing(let_in: np.ndarray, kept_out: np.ndarray) -> float:
+def _find_crossing(let_in: np.ndarray, kept_out: np.ndarray) -> float:
     """Where one error, which rises from 0, meets the other, which falls from 1."""
     if np.isnan(let_in[-1]) or np.isnan(kept_out[-1]):
         return float("nan")
@@ -140,8 +141,8 @@ def _crossing(let_in: np.ndarray, kept_out: np.ndarray) -> float:
     return float(let_in[after - 1] + share * (let_in[after] - let_in[after - 1]))
 
 
-_MOST_AXES = 128  # of the features' own that are kept
-_TINY = 1e-9
+_MAX_AXES = 128  # of the features' own that are kept
+_MIN_SPREAD = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -181,39 +182,39 @@ class Discriminants:
     is_scaled: bool = True
     is_between: bool = True
 
-    def learned(self, rows: np.ndarray, whose: np.ndarray) -> Metric:
+    def learn_metric(self, rows: np.ndarray, whose: np.ndarray) -> Metric:
         """What is learned from rows (N, D) and the number of each one's owner (N,)."""
         _check.shape("N D", rows=rows)
         _check.shape("N", rows=rows[:, 0], whose=whose)
         centre = rows.mean(axis=0)
-        unit = _unit(rows.std(axis=0)) if self.is_scaled else np.ones(rows.shape[1])
+        unit = _compute_unit_scale(rows.std(axis=0)) if self.is_scaled else np.ones(rows.shape[1])
         axes = unit[:, None] * _main_axes((rows - centre) * unit)  # (D, K)
         seen = (rows - centre) @ axes
         _, owner = np.unique(whose, return_inverse=True)
         middles = np.stack([seen[owner == each].mean(axis=0) for each in range(owner.max() + 1)])
         if self.is_between and len(rows) == len(middles):
             return Metric(centre=centre, matrix=axes)
-        white = _whitening(seen - middles[owner], self.shrunk)
+        white = _compute_whitening(seen - middles[owner], self.shrunk)
         kept = _main_axes(middles @ white) if self.is_between else np.eye(white.shape[1])
         return Metric(centre=centre, matrix=axes @ white @ kept)
 
 
-def _unit(spread: np.ndarray) -> np.ndarray:
+def _compute_unit_scale(spread: np.ndarray) -> np.ndarray:
     """What brings each feature to unit spread; 0 for one that never changes."""
-    return np.asarray(np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > _TINY))
+    return np.asarray(np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > _MIN_SPREAD))
 
 
 def _main_axes(rows: np.ndarray) -> np.ndarray:
     """(D, K): orthonormal axes along which rows spread, those that spread most first."""
     _, sizes, axes = np.linalg.svd(rows - rows.mean(axis=0), full_matrices=False)
-    kept = sizes > _TINY * max(float(sizes.max(initial=0.0)), _TINY)
-    return np.asarray(axes[kept][:_MOST_AXES].T)
+    kept = sizes > _MIN_SPREAD * max(float(sizes.max(initial=0.0)), _MIN_SPREAD)
+    return np.asarray(axes[kept][:_MAX_AXES].T)
 
 
-def _whitening(inside: np.ndarray, shrunk: float) -> np.ndarray:
+def _compute_whitening(inside: np.ndarray, shrunk: float) -> np.ndarray:
     """(K, K): makes the shrunk spread of rows about their owners' middles round."""
     spread = inside.T @ inside / len(inside)
     round_one = np.trace(spread) / max(1, len(spread))
-    mixed = (1 - shrunk) * spread + (shrunk * round_one + _TINY) * np.eye(len(spread))
+    mixed = (1 - shrunk) * spread + (shrunk * round_one + _MIN_SPREAD) * np.eye(len(spread))
     values, axes = np.linalg.eigh(mixed)
     return np.asarray(axes / np.sqrt(values))

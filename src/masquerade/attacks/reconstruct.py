@@ -17,19 +17,26 @@ import numpy as np
 
 from masquerade import _check
 from masquerade._optional import ndimage
-from masquerade.attacks.attack import Attack, Case, Nothing, Recording, Told, Whose
-from masquerade.attacks.rates import bootstrap
+from masquerade.attacks.attack import (
+    Attack,
+    Case,
+    ProgressCallback,
+    RandomRecordings,
+    Recording,
+    Whose,
+)
+from masquerade.attacks.rates import bootstrap_figure
 from masquerade.collection import Medium
 from masquerade.errors import BadInput
 from masquerade.recordings import Video
-from masquerade.scores import Attacked, Success
+from masquerade.scores import AttackResult, MeasuredRate
 
 Pair: TypeAlias = tuple[np.ndarray, np.ndarray]
 """A released film and the film that it was made from, (T, H, W, 3) uint8."""
-_SCALES = (0.0, 1.0, 2.0, 4.0, 8.0)  # pixels
-_SHORT = 5  # frames
-_RIDGE = 1e-4
-_MOST_GAIN = 4.0
+_BLUR_SCALES_PX = (0.0, 1.0, 2.0, 4.0, 8.0)  # pixels
+_SHORT_FRAMES = 5  # frames
+_RIDGE_WEIGHT = 1e-4
+_MAX_GAIN = 4.0
 
 
 class Restorer(Protocol):
@@ -44,13 +51,13 @@ def as_it_is(film: np.ndarray) -> np.ndarray:
     return film.astype(np.float32)
 
 
-def averaged(film: np.ndarray) -> np.ndarray:
+def average_over_time(film: np.ndarray) -> np.ndarray:
     """The mean over time in every frame: right where nothing moves."""
     return np.broadcast_to(film.mean(axis=0, dtype=np.float32), film.shape).copy()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Wiener:
+class WienerFilter:
     """The best filter that treats all places alike: a gain for each frequency in space and time.
 
     Args:
@@ -64,41 +71,41 @@ class Wiener:
     released_mean: float
 
     @classmethod
-    def learned(cls, pairs: Iterable[Pair]) -> Wiener:
+    def learn_filter(cls, pairs: Iterable[Pair]) -> WienerFilter:
         """From films of the attacker's own, released in the same way."""
-        both, own = np.zeros(_BINS), np.full(_BINS, 1e-9)
+        both, own = np.zeros(_NUM_BINS), np.full(_NUM_BINS, 1e-9)
         means = []
         for released, truth in pairs:
             means.append((released.mean(), truth.mean()))
-            bins = _bins(truth.shape[:3]).ravel()
-            seen, wanted = (_spectrum(each) for each in (released, truth))
+            bins = _assign_frequency_bins(truth.shape[:3]).ravel()
+            seen, wanted = (_compute_film_spectrum(each) for each in (released, truth))
             cross = (seen.conj() * wanted).real.sum(axis=-1).ravel()
             power = np.square(np.abs(seen)).sum(axis=-1).ravel()
-            both += np.bincount(bins, cross, _BINS)
-            own += np.bincount(bins, power, _BINS)
+            both += np.bincount(bins, cross, _NUM_BINS)
+            own += np.bincount(bins, power, _NUM_BINS)
         released_mean, mean = np.mean(means, axis=0).tolist()
-        gains = np.clip(both / own, 0.0, _MOST_GAIN)
+        gains = np.clip(both / own, 0.0, _MAX_GAIN)
         return cls(gains=gains, mean=mean, released_mean=released_mean)
 
     def __call__(self, film: np.ndarray) -> np.ndarray:
         """Every frequency times its gain; the mean brightness is moved to where it belongs."""
-        gains = self.gains[_bins(film.shape[:3])][..., None]
-        kept = np.fft.irfftn(_spectrum(film) * gains, film.shape[:3], axes=(0, 1, 2))
+        gains = self.gains[_assign_frequency_bins(film.shape[:3])][..., None]
+        kept = np.fft.irfftn(_compute_film_spectrum(film) * gains, film.shape[:3], axes=(0, 1, 2))
         moved = film.mean(axis=(0, 1, 2)) - self.released_mean + self.mean
         return np.asarray(kept + moved, np.float32)
 
 
 _OCTAVES, _RINGS = 8, 16
-_BINS = _OCTAVES * _RINGS
+_NUM_BINS = _OCTAVES * _RINGS
 
 
-def _spectrum(film: np.ndarray) -> np.ndarray:
+def _compute_film_spectrum(film: np.ndarray) -> np.ndarray:
     """Of a film less its mean colour."""
     values = film.astype(np.float32)
     return np.fft.rfftn(values - values.mean(axis=(0, 1, 2)), axes=(0, 1, 2))
 
 
-def _bins(size: tuple[int, ...]) -> np.ndarray:
+def _assign_frequency_bins(size: tuple[int, ...]) -> np.ndarray:
     """A number for each frequency: octaves in time, half octaves in space, whatever the size."""
     time, rows = (np.abs(np.fft.fftfreq(n)) for n in size[:2])
     columns = np.fft.rfftfreq(size[2])
@@ -125,48 +132,52 @@ class LearnedRegression:
     mean: np.ndarray
 
     @classmethod
-    def learned(
+    def learn_regression(
         cls, pairs: Iterable[Pair], *, samples: int, rng: np.random.Generator
     ) -> LearnedRegression:
         """From ``samples`` pixels of each of the attacker's own films."""
         rows, wanted = [], []
         for released, truth in pairs:
             at = rng.integers(0, truth[..., 0].size, samples)
-            rows.append(np.stack([view.reshape(-1, 3)[at] for view in views(released)], axis=1))
+            rows.append(
+                np.stack([view.reshape(-1, 3)[at] for view in list_feature_views(released)], axis=1)
+            )
             wanted.append(truth.reshape(-1, 3)[at].astype(np.float64) - 127.5)
         seen = np.concatenate(rows).reshape(len(rows) * samples, -1).astype(np.float64)
         right = np.concatenate(wanted)
         mean, middle = seen.mean(axis=0), right.mean(axis=0)
         seen -= mean
         square = seen.T @ seen
-        square += _RIDGE * np.trace(square) / len(square) * np.eye(len(square))
+        square += _RIDGE_WEIGHT * np.trace(square) / len(square) * np.eye(len(square))
         found = np.linalg.solve(square, seen.T @ (right - middle))  # (V*3, 3)
         return cls(weights=found.reshape(-1, 3, 3), mean=middle - mean @ found + 127.5)
 
     def __call__(self, film: np.ndarray) -> np.ndarray:
         """One view after the other, so that none waits in memory."""
         total = np.zeros(film.shape, np.float32)
-        for view, weight in zip(views(film), self.weights.astype(np.float32), strict=True):
+        for view, weight in zip(
+            list_feature_views(film), self.weights.astype(np.float32), strict=True
+        ):
             total += view @ weight
         return np.asarray(total + self.mean.astype(np.float32))
 
 
-def views(film: np.ndarray) -> Iterator[np.ndarray]:
+def list_feature_views(film: np.ndarray) -> Iterator[np.ndarray]:
     """A film about grey: each frame, a few and all averaged, at several scales; then by motion."""
     values = film.astype(np.float32) - 127.5
     still = np.broadcast_to(values.mean(axis=0), values.shape)
-    few = ndimage.uniform_filter1d(values, _SHORT, axis=0, mode="nearest")
-    moved = np.abs(_blurred(few, 2.0) - _blurred(still, 2.0)).mean(axis=-1, keepdims=True)
-    moves = _blurred(moved, 2.0)
+    few = ndimage.uniform_filter1d(values, _SHORT_FRAMES, axis=0, mode="nearest")
+    moved = np.abs(_blur_film(few, 2.0) - _blur_film(still, 2.0)).mean(axis=-1, keepdims=True)
+    moves = _blur_film(moved, 2.0)
     moves = moves / (moves + np.median(moves) + 1e-3)  # 0 to 1
     for view in (values, few, still):
-        for scale in _SCALES:
-            blurred = _blurred(view, scale)
+        for scale in _BLUR_SCALES_PX:
+            blurred = _blur_film(view, scale)
             yield blurred
             yield blurred * moves
 
 
-def _blurred(film: np.ndarray, scale: float) -> np.ndarray:
+def _blur_film(film: np.ndarray, scale: float) -> np.ndarray:
     """Two means after each other: nearly a bell of that standard deviation, and much quicker."""
     for _ in range(2 if scale else 0):
         side = round(math.sqrt(6 * scale**2 + 1)) // 2 * 2 + 1
@@ -174,13 +185,13 @@ def _blurred(film: np.ndarray, scale: float) -> np.ndarray:
     return np.asarray(film)
 
 
-_WINDOW = 7
-_PEAK = 255.0
-_ROUNDING = 1 / 12  # squared error that rounding to bytes has: PSNR stays finite
-_WORST = -1.0
+_SSIM_WINDOW_PX = 7
+_MAX_BYTE = 255.0
+_ROUNDING_VARIANCE = 1 / 12  # squared error that rounding to bytes has: PSNR stays finite
+_WORST_SCORE = -1.0
 
 
-def explained(guess: np.ndarray, truth: np.ndarray, where: np.ndarray) -> float:
+def measure_explained(guess: np.ndarray, truth: np.ndarray, where: np.ndarray) -> float:
     """The share of the variation of the true pixels that a guess has right.
 
     1 is perfect, 0 is as good as their mean colour; not below -1, however wrong.
@@ -193,44 +204,46 @@ def explained(guess: np.ndarray, truth: np.ndarray, where: np.ndarray) -> float:
     Example:
         >>> truth = np.arange(24.0).reshape(1, 2, 4, 3)
         >>> everywhere = np.ones((1, 2, 4), bool)
-        >>> explained(truth, truth, everywhere), explained(truth + 1, truth, everywhere) < 1
-        (1.0, True)
+        >>> [measure_explained(found, truth, everywhere) < 1 for found in (truth, truth + 1)]
+        [False, True]
     """
     inside = truth[where].astype(np.float64)
     wrong = float(np.square(guess[where] - inside).mean())
     spread = float(np.square(inside - inside.mean(axis=0)).mean())
-    return max(_WORST, 1 - wrong / max(spread, _ROUNDING))
+    return max(_WORST_SCORE, 1 - wrong / max(spread, _ROUNDING_VARIANCE))
 
 
-def psnr(guess: np.ndarray, truth: np.ndarray, where: np.ndarray) -> float:
+def compute_psnr(guess: np.ndarray, truth: np.ndarray, where: np.ndarray) -> float:
     """In dB, with the error of rounding to bytes added: at most 58.9."""
     wrong = float(np.square(guess[where] - truth[where].astype(np.float64)).mean())
-    return 10 * math.log10(_PEAK**2 / (wrong + _ROUNDING))
+    return 10 * math.log10(_MAX_BYTE**2 / (wrong + _ROUNDING_VARIANCE))
 
 
-def ssim(guess: np.ndarray, truth: np.ndarray, where: np.ndarray) -> float:
+def compute_ssim(guess: np.ndarray, truth: np.ndarray, where: np.ndarray) -> float:
     """The mean of the structural similarity [wang2004, Eq. 13] around the pixels that are meant.
 
     Windows of 7 x 7 in each frame and channel, with sample covariance; at edges they are mirrored.
     """
     x, y = (each.astype(np.float64) for each in (guess, truth))
-    size = (1, _WINDOW, _WINDOW, 1)
-    sample = _WINDOW**2 / (_WINDOW**2 - 1)
+    size = (1, _SSIM_WINDOW_PX, _SSIM_WINDOW_PX, 1)
+    sample = _SSIM_WINDOW_PX**2 / (_SSIM_WINDOW_PX**2 - 1)
 
-    def mean(values: np.ndarray) -> np.ndarray:
+    def average_windows(values: np.ndarray) -> np.ndarray:
         return np.asarray(ndimage.uniform_filter(values, size, mode="reflect"))
 
-    mean_x, mean_y = mean(x), mean(y)
-    var_x, var_y = (sample * (mean(v * v) - m * m) for v, m in ((x, mean_x), (y, mean_y)))
-    both = sample * (mean(x * y) - mean_x * mean_y)
-    bright, contrast = (0.01 * _PEAK) ** 2, (0.03 * _PEAK) ** 2
+    mean_x, mean_y = average_windows(x), average_windows(y)
+    var_x, var_y = (
+        sample * (average_windows(v * v) - m * m) for v, m in ((x, mean_x), (y, mean_y))
+    )
+    both = sample * (average_windows(x * y) - mean_x * mean_y)
+    bright, contrast = (0.01 * _MAX_BYTE) ** 2, (0.03 * _MAX_BYTE) ** 2
     found = (2 * mean_x * mean_y + bright) * (2 * both + contrast)
     found /= (mean_x**2 + mean_y**2 + bright) * (var_x + var_y + contrast)
     return float(found[where].mean())
 
 
-_MEASURES = {"explained": explained, "SSIM": ssim, "PSNR": psnr}
-_DRAWS = 200
+_MEASURES = {"explained": measure_explained, "SSIM": compute_ssim, "PSNR": compute_psnr}
+_NUM_DRAWS = 200
 _NOTES = (
     "Explained is the share of the true pixels' variation: 1 is the original, 0 its mean colour.",
     "PSNR counts the rounding to bytes, so that the original itself has 58.9 dB.",
@@ -257,20 +270,20 @@ class Reconstruct(Attack):
     def __post_init__(self) -> None:
         _check.count(lessons=self.lessons, samples=self.samples, frames=self.frames)
 
-    def run(self, case: Case, *, told: Told) -> tuple[Attacked, ...]:
+    def run(self, case: Case, *, told: ProgressCallback) -> tuple[AttackResult, ...]:
         """One answer for each way; the first is no attack at all."""
-        known = case.known_released if case.release is not None else None
+        known = case.own_releases if case.release is not None else None
         worlds = {
             "published": (known, case.targets),
             "raw": (case.known, case.raw),
-            "random": (Nothing(case.known, stream=1), case.random),
+            "random": (RandomRecordings(case.known, stream=1), case.random_recordings),
         }
         found = {}
         for name, (lessons, targets) in worlds.items():
-            ways = self._ways(lessons, case)
-            found[name] = self._measured(ways, targets, case, told=partial(told, name))
+            ways = self._list_restorers(lessons, case)
+            found[name] = self._measure_restorers(ways, targets, case, told=partial(told, name))
         return tuple(
-            Attacked(
+            AttackResult(
                 attack="reconstruct",
                 attacker=way,
                 published=found["published"][way],
@@ -281,51 +294,63 @@ class Reconstruct(Attack):
             for way in found["published"]
         )
 
-    def _ways(self, released: Sequence[Recording] | None, case: Case) -> dict[str, Restorer]:
+    def _list_restorers(
+        self, released: Sequence[Recording] | None, case: Case
+    ) -> dict[str, Restorer]:
         """By name; those that learn need films of the attacker's own, released in the same way."""
-        ways: dict[str, Restorer] = {"as it is": as_it_is, "mean over time": averaged}
+        ways: dict[str, Restorer] = {"as it is": as_it_is, "mean over time": average_over_time}
         if released is not None and len(released):
             rng = np.random.default_rng(case.seed)
-            pairs = list(self._pairs(released, case.known))
-            ways["Wiener"] = Wiener.learned(pairs)
-            ways["learned"] = LearnedRegression.learned(pairs, samples=self.samples, rng=rng)
+            pairs = list(self._read_pairs(released, case.known))
+            ways["Wiener"] = WienerFilter.learn_filter(pairs)
+            ways["learned"] = LearnedRegression.learn_regression(
+                pairs, samples=self.samples, rng=rng
+            )
         return ways
 
-    def _pairs(self, released: Sequence[Recording], known: Sequence[Recording]) -> Iterator[Pair]:
+    def _read_pairs(
+        self, released: Sequence[Recording], known: Sequence[Recording]
+    ) -> Iterator[Pair]:
         for at in range(min(self.lessons, len(known))):
-            one, truth = (_video(each[at]).frames[: self.frames] for each in (released, known))
+            one, truth = (
+                _require_video(each[at]).frames[: self.frames] for each in (released, known)
+            )
             yield one, truth
 
-    def _measured(
+    def _measure_restorers(
         self,
         ways: dict[str, Restorer],
         targets: Sequence[Recording],
         case: Case,
         *,
         told: Callable[[int, int], None],
-    ) -> dict[str, tuple[Success, ...]]:
+    ) -> dict[str, tuple[MeasuredRate, ...]]:
         shares: dict[str, list[dict[str, float]]] = {way: [] for way in ways}
         whose = []
         for at in range(len(targets)):
-            raw = _video(case.raw[at])
-            film, truth = (each.frames[: self.frames] for each in (_video(targets[at]), raw))
-            regions = _regions(raw, len(truth))
+            raw = _require_video(case.raw[at])
+            film, truth = (
+                each.frames[: self.frames] for each in (_require_video(targets[at]), raw)
+            )
+            regions = _split_regions(raw, len(truth))
             for way, restore in ways.items():
                 guess = np.clip(restore(film), 0, 255)
-                shares[way].append(_likeness(guess, truth, regions))
+                shares[way].append(_measure_likeness(guess, truth, regions))
             whose.append(raw.subject or f"recording {at}")
             told(at + 1, len(targets))
-        return {way: _figures(each, whose, seed=case.seed) for way, each in shares.items()}
+        return {
+            way: _bootstrap_figures(each, whose, seed=case.seed) for way, each in shares.items()
+        }
 
 
-def _regions(raw: Video, frames: int) -> dict[str, np.ndarray]:
+def _split_regions(raw: Video, frames: int) -> dict[str, np.ndarray]:
     """The person and the rest, or the picture where nobody was marked."""
     if raw.person_mask is None:
         return {"picture": np.ones(raw.frames.shape[:3], bool)[:frames]}
     return {"person": raw.person_mask[:frames], "rest": ~raw.person_mask[:frames]}
 
 
-def _likeness(
+def _measure_likeness(
     guess: np.ndarray, truth: np.ndarray, regions: dict[str, np.ndarray]
 ) -> dict[str, float]:
     """Every measure of every region; NaN where there is none of it."""
@@ -336,9 +361,9 @@ def _likeness(
     }
 
 
-def _figures(
+def _bootstrap_figures(
     each: Sequence[dict[str, float]], whose: Sequence[str], *, seed: int
-) -> tuple[Success, ...]:
+) -> tuple[MeasuredRate, ...]:
     names = list(each[0])
     if any(list(one) != names for one in each):
         raise BadInput("Expected people to be marked in all recordings or in none, got both.")
@@ -348,17 +373,17 @@ def _figures(
         values = np.array([one[name] for one in each])
         if np.isnan(values).all():
             raise BadInput(f"Expected a {name.split()[0]} in some recording, got none.")
-        measured = partial(_mean, values)
-        found.append(bootstrap(name, measured, whose, of=of, seed=seed, draws=_DRAWS))
+        measured = partial(_average_rows, values)
+        found.append(bootstrap_figure(name, measured, whose, of=of, seed=seed, draws=_NUM_DRAWS))
     return tuple(found)
 
 
-def _mean(values: np.ndarray, rows: np.ndarray) -> float:
+def _average_rows(values: np.ndarray, rows: np.ndarray) -> float:
     known = values[rows][np.isfinite(values[rows])]
     return float(known.mean()) if len(known) else math.nan
 
 
-def _video(recording: Recording) -> Video:
+def _require_video(recording: Recording) -> Video:
     if not isinstance(recording, Video):
         raise BadInput(f"Expected videos, got {type(recording).__name__}s.")
     return recording

@@ -10,21 +10,21 @@ import numpy as np
 
 from masquerade import _check
 from masquerade._optional import ndimage
-from masquerade.attacks.attack import Attack, Case, Recording, Told, Whose
-from masquerade.attacks.rates import bootstrap
+from masquerade.attacks.attack import Attack, Case, ProgressCallback, Recording, Whose
+from masquerade.attacks.rates import bootstrap_figure
 from masquerade.collection import Medium
 from masquerade.errors import BadInput
-from masquerade.mechanism import Mechanism, Streams, arrays_of
-from masquerade.noise import Noise, folder_seed
+from masquerade.mechanism import FrameByFrame, Mechanism, arrays_of
+from masquerade.noise import Noise, make_file_seed
 from masquerade.recordings import Photo, Signal, Video
-from masquerade.scores import Attacked, Success
+from masquerade.scores import AttackResult, MeasuredRate
 
-_TURNS = 24  # guesses at a film, each nearer
-_GREY = 128
-_LEAP = 32
-_NEAR = ((3, 3, 3), (5, 9, 9), (9, 25, 25))  # frames, rows and columns
-_LEAST = 1e-3  # share of them that must be known
-_MEASURE = "error undone"
+_NUM_ROUNDS = 24  # guesses at a film, each nearer
+_GREY_LEVEL = 128
+_OUT_OF_RANGE_STEP = 32
+_NEIGHBOURHOODS = ((3, 3, 3), (5, 9, 9), (9, 25, 25))  # frames, rows and columns
+_MIN_KNOWN_SHARE = 1e-3  # share of them that must be known
+_MEASURE_NAME = "error undone"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +51,7 @@ class SeedSubtraction(Attack):
     def __post_init__(self) -> None:
         _check.count(tries=self.tries)
 
-    def run(self, case: Case, *, told: Told) -> tuple[Attacked, ...]:
+    def run(self, case: Case, *, told: ProgressCallback) -> tuple[AttackResult, ...]:
         """How much of a release's error is undone, of a rehearsal's, and of live noise's."""
         mechanism = case.mechanism
         if mechanism is None:
@@ -66,20 +66,25 @@ class SeedSubtraction(Attack):
         secret = self.seed or 0
         worlds: tuple[Callable[[int], Recording], ...] = (
             lambda at: case.targets[at],
-            lambda at: released(case.raw[at], mechanism, Noise(seed=secret)),
-            lambda at: released(case.raw[at], mechanism, Noise()),
+            lambda at: release_recording(case.raw[at], mechanism, Noise(seed=secret)),
+            lambda at: release_recording(case.raw[at], mechanism, Noise()),
         )
         shares: list[list[float]] = []
         for at in range(len(case.raw)):
-            seeds = self._seeds(at if len(case.raw) > 1 else None)
-            shares.append([_share(world(at), case.raw[at], mechanism, seeds) for world in worlds])
+            seeds = self._list_seeds(at if len(case.raw) > 1 else None)
+            shares.append(
+                [
+                    _measure_undone_share(world(at), case.raw[at], mechanism, seeds)
+                    for world in worlds
+                ]
+            )
             told("subtracting", at + 1, len(case.raw))
         published, ceiling, floor = (
-            _figure(np.array(column), case.seed) for column in zip(*shares, strict=True)
+            _summarise_shares(np.array(column), case.seed) for column in zip(*shares, strict=True)
         )
         known = "knows the seed" if self.seed is not None else f"tries {self.tries} seeds"
         return (
-            Attacked(
+            AttackResult(
                 attack="seed_subtraction",
                 attacker=f"{known} and the mechanism, {mechanism.name}",
                 published=(published,),
@@ -93,18 +98,18 @@ class SeedSubtraction(Attack):
             ),
         )
 
-    def _seeds(self, place: int | None) -> list[int]:
+    def _list_seeds(self, place: int | None) -> list[int]:
         """Those that may be the one: of a file by itself, or at a place in a folder."""
         tried = range(self.tries) if self.seed is None else (self.seed,)
-        in_folder = [] if place is None else [folder_seed(each, place) for each in tried]
+        in_folder = [] if place is None else [make_file_seed(each, place) for each in tried]
         return list(dict.fromkeys([*tried, *in_folder]))
 
 
-def _share(
+def _measure_undone_share(
     published: Recording, raw: Recording, mechanism: Mechanism, seeds: Sequence[int]
 ) -> float:
-    seed = seeds[0] if len(seeds) == 1 else likeliest(published, mechanism, seeds)
-    return error_undone(undone(published, mechanism, seed), published, raw)
+    seed = seeds[0] if len(seeds) == 1 else find_likeliest_seed(published, mechanism, seeds)
+    return error_undone(undo_release(published, mechanism, seed), published, raw)
 
 
 def case_shape(recording: Recording) -> tuple[int, ...]:
@@ -114,11 +119,11 @@ def case_shape(recording: Recording) -> tuple[int, ...]:
     return arrays_of(recording)[0].shape
 
 
-def released(recording: Recording, mechanism: Mechanism, noise: Noise) -> Recording:
+def release_recording(recording: Recording, mechanism: Mechanism, noise: Noise) -> Recording:
     """What a mechanism makes of a recording by this noise, frame by frame where it can be."""
     match recording:
         case Video(frames=frames):
-            if isinstance(mechanism, Streams):
+            if isinstance(mechanism, FrameByFrame):
                 made = np.stack(list(mechanism.stream(iter(frames), frames.shape, noise)))
             else:
                 [made] = arrays_of(mechanism.apply(recording, noise))
@@ -130,7 +135,7 @@ def released(recording: Recording, mechanism: Mechanism, noise: Noise) -> Record
             raise BadInput("Expected videos or signals, got photos.")
 
 
-def undone(published: Recording, mechanism: Mechanism, seed: int) -> Recording:
+def undo_release(published: Recording, mechanism: Mechanism, seed: int) -> Recording:
     """What was measured, if the noise came from this seed.
 
     Noise on a signal's numbers is drawn and subtracted. A film is rounded to bytes, and may be
@@ -139,46 +144,49 @@ def undone(published: Recording, mechanism: Mechanism, seed: int) -> Recording:
     """
     if isinstance(published, Signal):
         blank = replace(published, values=np.zeros_like(published.values))
-        added = released(blank, mechanism, Noise(seed=seed))
-        values = published.values.astype(np.float64) - _values(added)
+        added = release_recording(blank, mechanism, Noise(seed=seed))
+        values = published.values.astype(np.float64) - _list_values(added)
         return replace(published, values=values.astype(np.float32))
     if not isinstance(published, Video):
         raise BadInput("Expected videos or signals, got photos.")
-    guess = np.full(published.frames.shape, _GREY, np.float32)
-    for _ in range(_TURNS):
+    guess = np.full(published.frames.shape, _GREY_LEVEL, np.float32)
+    for _ in range(_NUM_ROUNDS):
         tried = replace(published, frames=np.rint(guess).astype(np.uint8))
-        given = _values(released(tried, mechanism, Noise(seed=seed)))
+        given = _list_values(release_recording(tried, mechanism, Noise(seed=seed)))
         apart = published.frames.astype(np.float32) - given
         if not apart.any():
             break
         is_beyond = (given == 0) | (given == 255)  # nobody sees how far
-        guess = np.clip(guess + apart + _LEAP * np.sign(apart) * is_beyond, 0, 255)
+        guess = np.clip(guess + apart + _OUT_OF_RANGE_STEP * np.sign(apart) * is_beyond, 0, 255)
     is_known = (published.frames > 0) & (published.frames < 255)
-    return replace(published, frames=np.rint(_filled(guess, is_known)).astype(np.uint8))
+    return replace(published, frames=np.rint(_fill_unknown(guess, is_known)).astype(np.uint8))
 
 
-def likeliest(published: Recording, mechanism: Mechanism, seeds: Sequence[int]) -> int:
+def find_likeliest_seed(published: Recording, mechanism: Mechanism, seeds: Sequence[int]) -> int:
     """The seed whose noise is most like something in what was published.
 
     What was published is released again by each seed: what these releases do not share is noise.
     """
-    again = [_values(released(_again(published), mechanism, Noise(seed=seed))) for seed in seeds]
-    shared, wanted = np.mean(again, axis=0), _values(published)
+    again = [
+        _list_values(release_recording(_prepare_again(published), mechanism, Noise(seed=seed)))
+        for seed in seeds
+    ]
+    shared, wanted = np.mean(again, axis=0), _list_values(published)
     wanted = wanted - shared
     own = [each - shared for each in again]
     alike = [float((wanted * each).sum()) / (float(np.linalg.norm(each)) or 1.0) for each in own]
     return seeds[int(np.argmax(alike))]
 
 
-def _filled(guess: np.ndarray, is_known: np.ndarray) -> np.ndarray:
+def _fill_unknown(guess: np.ndarray, is_known: np.ndarray) -> np.ndarray:
     """Where a film is black or white noise went further than a byte does: others near by tell."""
-    for size in _NEAR:
+    for size in _NEIGHBOURHOODS:
         weight, total = (
             ndimage.uniform_filter(each.astype(np.float32), (*size, 1), mode="nearest")
             for each in (is_known, guess * is_known)
         )
-        is_new = ~is_known & (weight > _LEAST)
-        guess = np.where(is_new, total / np.maximum(weight, _LEAST), guess)
+        is_new = ~is_known & (weight > _MIN_KNOWN_SHARE)
+        guess = np.where(is_new, total / np.maximum(weight, _MIN_KNOWN_SHARE), guess)
         is_known = is_known | is_new
     return guess
 
@@ -189,26 +197,28 @@ def error_undone(guess: Recording, published: Recording, raw: Recording) -> floa
     Or of plain grey, where that is nearer to the truth. 1 if nothing is left of it; not below -1,
     however wrong the guess is.
     """
-    truth = _values(raw)
-    given, after = (float(np.square(_values(each) - truth).mean()) for each in (published, guess))
+    truth = _list_values(raw)
+    given, after = (
+        float(np.square(_list_values(each) - truth).mean()) for each in (published, guess)
+    )
     before = min(given, float(np.square(truth - truth.mean()).mean()))
     return 0.0 if before == after else max(-1.0, 1 - after / max(before, 1e-12))
 
 
-def _values(recording: Recording) -> np.ndarray:
+def _list_values(recording: Recording) -> np.ndarray:
     case_shape(recording)  # says so if it is a photo
     return arrays_of(recording)[0].astype(np.float64)
 
 
-def _again(published: Recording) -> Recording:
+def _prepare_again(published: Recording) -> Recording:
     """What was published, as it can be released again."""
     if isinstance(published, Signal):  # beyond the range that numbers are clamped to
         return replace(published, values=np.zeros_like(published.values))
     return published
 
 
-def _figure(shares: np.ndarray, seed: int) -> Success:
+def _summarise_shares(shares: np.ndarray, seed: int) -> MeasuredRate:
     names = range(len(shares))
-    return bootstrap(
-        _MEASURE, lambda rows: float(shares[rows].mean()), names, of="recordings", seed=seed
+    return bootstrap_figure(
+        _MEASURE_NAME, lambda rows: float(shares[rows].mean()), names, of="recordings", seed=seed
     )

@@ -7,7 +7,7 @@ others take it to be what it says it is.
 
 from masquerade.audits.bounds import (
     clopper_pearson,
-    coins_composed,
+    compose_coins,
     gaussian_tradeoff,
     poisson_tradeoff,
 )
@@ -20,7 +20,7 @@ __all__ = [
     "Game",
     "MechanismGame",
     "clopper_pearson",
-    "coins_composed",
+    "compose_coins",
     "gaussian_tradeoff",
     "one_run_coins",
     "one_run_gaussian",

@@ -23,36 +23,36 @@ import numpy as np
 
 from masquerade import _check
 from masquerade._optional import optimize, special, stats
-from masquerade.accounting.compose import epsilon, least_epsilon, sampled_gaussian
-from masquerade.accounting.power import tradeoff_curve
+from masquerade.accounting.compose import compute_epsilon, find_least_epsilon, make_sampled_gaussian
+from masquerade.accounting.power import make_tradeoff_curve
 from masquerade.events import DpEvent
 from masquerade.guarantee import Relation
 from masquerade.scores import Evidence, Scores
 from masquerade.tradeoff import gaussian_epsilon
 
-_THRESHOLDS = 400
-_WARY = 1e-3
+_MAX_THRESHOLDS = 400
+_TAIL_DOUBT_SHARE = 1e-3
 Bound = TypeVar("Bound", bound=Callable[..., Evidence])
 
 
-def flawless(without: int, within: int) -> Scores:
+def make_flawless_scores(without: int, within: int) -> Scores:
     """So many scores of an attacker who is always right."""
     return Scores(without=np.zeros(without), within=np.ones(within), attack="never wrong")
 
 
-def with_most(bound: Bound) -> Bound:
+def add_best_bound(bound: Bound) -> Bound:
     """The same bound, which says besides what it gives for scores without a mistake."""
 
     @functools.lru_cache(maxsize=256)
-    def most(without: int, within: int, **settings: Any) -> float:
-        return bound(flawless(without, within), **settings).epsilon_at_least
+    def compute_best_epsilon(without: int, within: int, **settings: Any) -> float:
+        return bound(make_flawless_scores(without, within), **settings).epsilon_at_least
 
     @functools.wraps(bound)
-    def both(scores: Scores, **settings: Any) -> Evidence:
-        best = most(len(scores.without), len(scores.within), **settings)
+    def compute_with_best(scores: Scores, **settings: Any) -> Evidence:
+        best = compute_best_epsilon(len(scores.without), len(scores.within), **settings)
         return replace(bound(scores, **settings), most=best)
 
-    return cast(Bound, both)
+    return cast(Bound, compute_with_best)
 
 
 def upper_rate(errors: np.ndarray | int, trials: int, *, doubt: float) -> np.ndarray:
@@ -67,7 +67,7 @@ def upper_rate(errors: np.ndarray | int, trials: int, *, doubt: float) -> np.nda
     return np.where(np.asarray(errors) >= trials, 1.0, bound)
 
 
-def rates(
+def compute_rate_bounds(
     scores: Scores,
     gain: Callable[[np.ndarray, np.ndarray], np.ndarray],
     *,
@@ -87,8 +87,8 @@ def rates(
     doubt = (1 - confidence) / 2
     if min(len(scores.without), len(scores.within)) < 2:
         raise ValueError("Expected at least two trials in each world.")
-    candidates = _candidates(scores.without[::2], scores.within[::2], is_central=is_central)
-    wary = doubt * _WARY  # so that a lucky extreme is not preferred to a solid middle
+    candidates = _list_thresholds(scores.without[::2], scores.within[::2], is_central=is_central)
+    wary = doubt * _TAIL_DOUBT_SHARE  # so that a lucky extreme is not preferred to a solid middle
     choosing = _upper_rates(scores.without[::2], scores.within[::2], candidates, wary)
     worth = np.stack([gain(*choosing), gain(*reversed(choosing))])  # either world may be accused
     way, place = np.unravel_index(int(np.argmax(worth)), worth.shape)
@@ -107,27 +107,29 @@ def _upper_rates(
     return upper_rate(alarms, len(out), doubt=doubt), upper_rate(misses, len(within), doubt=doubt)
 
 
-def _candidates(out: np.ndarray, within: np.ndarray, *, is_central: bool) -> np.ndarray:
+def _list_thresholds(out: np.ndarray, within: np.ndarray, *, is_central: bool) -> np.ndarray:
     pooled = np.concatenate([out, within])
     if is_central:
         return np.unique(np.quantile(pooled, np.linspace(0.4, 0.6, 21)))
     halves = 2.0 ** -np.arange(1, 30)
     far = [np.quantile(world, side) for world in (out, within) for side in (halves, 1 - halves)]
-    return np.unique(np.concatenate([np.quantile(pooled, np.linspace(0, 1, _THRESHOLDS)), *far]))
+    return np.unique(
+        np.concatenate([np.quantile(pooled, np.linspace(0, 1, _MAX_THRESHOLDS)), *far])
+    )
 
 
-@with_most
+@add_best_bound
 def clopper_pearson(scores: Scores, *, delta: float, confidence: float = 0.95) -> Evidence:
     """Evidence that assumes nothing about the mechanism: epsilon >= log((TPR - delta) / FPR)."""
     _check.not_negative(delta=delta)
 
-    def proves(positive: np.ndarray, negative: np.ndarray) -> np.ndarray:
+    def compute_log_ratio(positive: np.ndarray, negative: np.ndarray) -> np.ndarray:
         hits = np.maximum(1 - negative - delta, 1e-300)
         return np.asarray(np.log(hits / positive))
 
-    found = rates(scores, proves, confidence=confidence)
-    return as_evidence(
-        float(proves(*map(np.array, found))),
+    found = compute_rate_bounds(scores, compute_log_ratio, confidence=confidence)
+    return make_evidence(
+        float(compute_log_ratio(*map(np.array, found))),
         scores,
         delta=delta,
         confidence=confidence,
@@ -135,7 +137,7 @@ def clopper_pearson(scores: Scores, *, delta: float, confidence: float = 0.95) -
     )
 
 
-@with_most
+@add_best_bound
 def gaussian_tradeoff(scores: Scores, *, delta: float, confidence: float = 0.95) -> Evidence:
     """Evidence against "this mechanism is Gaussian": delta(0) >= 1 - FPR - FNR, which tells mu.
 
@@ -145,9 +147,9 @@ def gaussian_tradeoff(scores: Scores, *, delta: float, confidence: float = 0.95)
     since d delta(epsilon) / d delta(0) = exp(epsilon/2 - epsilon^2 / (2 mu^2)) grows with mu.
     """
     _check.delta(delta=delta)
-    found = rates(scores, _separation, confidence=confidence, is_central=True)
+    found = compute_rate_bounds(scores, _compute_separation, confidence=confidence, is_central=True)
     mu = max(-2 * float(special.ndtri(sum(found) / 2)), 0.0)
-    return as_evidence(
+    return make_evidence(
         gaussian_epsilon(mu, delta) * (1 - 1e-9),
         scores,
         delta=delta,
@@ -157,8 +159,8 @@ def gaussian_tradeoff(scores: Scores, *, delta: float, confidence: float = 0.95)
     )
 
 
-@with_most
-def coins_composed(
+@add_best_bound
+def compose_coins(
     scores: Scores, *, coins: int, delta: float, confidence: float = 0.95
 ) -> Evidence:
     """Evidence against independent coins that all fall alike: what so many of them lose together.
@@ -185,10 +187,10 @@ def coins_composed(
         heads = np.arange(coins + 1)
         losses = heads * math.log(low / high) + (coins - heads) * math.log((1 - low) / (1 - high))
         value = max(
-            least_epsilon(stats.binom.pmf(heads, coins, low), losses, delta=delta),
-            least_epsilon(stats.binom.pmf(heads, coins, high), -losses, delta=delta),
+            find_least_epsilon(stats.binom.pmf(heads, coins, low), losses, delta=delta),
+            find_least_epsilon(stats.binom.pmf(heads, coins, high), -losses, delta=delta),
         )
-    return as_evidence(
+    return make_evidence(
         value * (1 - 1e-6),
         scores,
         delta=delta,
@@ -197,7 +199,7 @@ def coins_composed(
     )
 
 
-@with_most
+@add_best_bound
 def poisson_tradeoff(
     scores: Scores,
     *,
@@ -218,20 +220,28 @@ def poisson_tradeoff(
             f"Expected delta of at least 1e-9, got delta={delta}; below, epsilon is a looser upper "
             "bound and would overstate the evidence."
         )
-    alarms, misses = rates(scores, _separation, confidence=confidence, is_central=True)
+    alarms, misses = compute_rate_bounds(
+        scores, _compute_separation, confidence=confidence, is_central=True
+    )
 
-    def event(log_z: float) -> DpEvent:
-        return sampled_gaussian(math.exp(log_z), sampling_prob=sampling_prob, steps=steps)
+    def make_poisson_event(log_z: float) -> DpEvent:
+        return make_sampled_gaussian(math.exp(log_z), sampling_prob=sampling_prob, steps=steps)
 
-    def excess(log_z: float) -> float:
-        return tradeoff_curve(event(log_z), relation=relation)(alarms) - misses
+    def measure_excess(log_z: float) -> float:
+        return make_tradeoff_curve(make_poisson_event(log_z), relation=relation)(alarms) - misses
 
     low, high = math.log(0.3), math.log(1e3)
     value = 0.0  # where even nearly endless noise explains what was seen
-    if excess(high) > 0:
-        root = low if excess(low) > 0 else float(optimize.brentq(excess, low, high, xtol=1e-4))
-        value = epsilon(event(root), delta=delta, relation=relation) * (1 - 1e-3)
-    return as_evidence(
+    if measure_excess(high) > 0:
+        root = (
+            low
+            if measure_excess(low) > 0
+            else float(optimize.brentq(measure_excess, low, high, xtol=1e-4))
+        )
+        value = compute_epsilon(make_poisson_event(root), delta=delta, relation=relation) * (
+            1 - 1e-3
+        )
+    return make_evidence(
         value,
         scores,
         delta=delta,
@@ -240,14 +250,14 @@ def poisson_tradeoff(
     )
 
 
-def _separation(false_positive: np.ndarray, false_negative: np.ndarray) -> np.ndarray:
+def _compute_separation(false_positive: np.ndarray, false_negative: np.ndarray) -> np.ndarray:
     """The mu of two unit Gaussians with these error rates; rates of one tell nothing."""
     return np.asarray(
         np.maximum(-special.ndtri(false_positive) - special.ndtri(false_negative), -1e9)
     )
 
 
-def as_evidence(
+def make_evidence(
     value: float, scores: Scores, *, delta: float, confidence: float, assumes: str
 ) -> Evidence:
     """A bound that some scores gave; below zero it says nothing."""
@@ -273,7 +283,7 @@ def confidence_each(confidence: float, *, runs: int) -> float:
     return float(1 - (1 - confidence) ** (1 / runs))
 
 
-def least(found: Sequence[Evidence], *, confidence: float) -> Evidence:
+def choose_smallest_bound(found: Sequence[Evidence], *, confidence: float) -> Evidence:
     """The smallest bound of several runs, each made at `confidence_each`.
 
     Args:

@@ -14,15 +14,15 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from masquerade import _check
-from masquerade.audits.bounds import clopper_pearson, coins_composed, gaussian_tradeoff
+from masquerade.audits.bounds import clopper_pearson, compose_coins, gaussian_tradeoff
 from masquerade.guarantee import Accountant, Guarantee
 from masquerade.mechanism import Mechanism, Shape, VideoMechanism, first_unit
 from masquerade.noise import Noise
 from masquerade.scores import Evidence, Scores
 
-_NUMBERS = (6, 3)
-_FRAMES = (4, 6, 6, 3)
-_GAUSSIAN = (Accountant.ANALYTIC_GAUSSIAN, Accountant.GAUSSIAN_RANDOM_PROJECTION)
+_NUMBERS_SHAPE = (6, 3)
+_VIDEO_SHAPE = (4, 6, 6, 3)
+_GAUSSIAN_ACCOUNTANTS = (Accountant.ANALYTIC_GAUSSIAN, Accountant.GAUSSIAN_RANDOM_PROJECTION)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +55,7 @@ class Game(ABC):
     def play(self, trials: int, noise: Noise) -> Scores:
         """Scores of the best attacker that is known, ``trials`` in each world."""
 
-    def evidence(self, scores: Scores, *, confidence: float) -> Evidence:
+    def compute_evidence(self, scores: Scores, *, confidence: float) -> Evidence:
         """A lower bound on epsilon; by default one that assumes nothing."""
         return clopper_pearson(scores, delta=self.claim().delta, confidence=confidence)
 
@@ -88,7 +88,7 @@ class MechanismGame(Game):
         """Of the two worlds."""
         if self.shape is not None:
             return self.shape
-        return _FRAMES if isinstance(self.mechanism, VideoMechanism) else _NUMBERS
+        return _VIDEO_SHAPE if isinstance(self.mechanism, VideoMechanism) else _NUMBERS_SHAPE
 
     @cached_property
     def guarantee(self) -> Guarantee:
@@ -98,7 +98,7 @@ class MechanismGame(Game):
     def claim(self) -> Claim:
         """What the mechanism promises for a small input; a paper's form, what the paper claims."""
         guarantee = self.guarantee
-        fields = self.mechanism.fields()
+        fields = self.mechanism.encode_fields()
         is_published = guarantee.published_claim is not None
         return Claim(
             epsilon=fields["epsilon"] if is_published else guarantee.epsilon or 0.0,
@@ -127,14 +127,14 @@ class MechanismGame(Game):
                 return float(first_unit(output, unit).mean())
 
         if statistic is None:
-            return trained(*outputs)
+            return score_by_direction(*outputs)
         without, within = (np.array([statistic(out) for out in outs]) for outs in outputs)
         return Scores(without=without, within=within, attack=attack)
 
-    def evidence(self, scores: Scores, *, confidence: float) -> Evidence:
+    def compute_evidence(self, scores: Scores, *, confidence: float) -> Evidence:
         """The Gaussian bound for Gaussian mechanisms, the assumption-free one otherwise."""
         accountant = self.guarantee.accountant
-        is_gaussian = accountant in _GAUSSIAN and self.sees == "numbers"
+        is_gaussian = accountant in _GAUSSIAN_ACCOUNTANTS and self.sees == "numbers"
         bound = gaussian_tradeoff if is_gaussian else clopper_pearson
         return bound(scores, delta=self.claim().delta, confidence=confidence)
 
@@ -153,7 +153,7 @@ def in_chunks(
     return Scores(without=without, within=within, attack=attack)
 
 
-def trained(without: np.ndarray, within: np.ndarray) -> Scores:
+def score_by_direction(without: np.ndarray, within: np.ndarray) -> Scores:
     """Scores by Fisher's direction, learned on trials of its own that are not scored."""
     half = len(without) // 2
     flat = [world.reshape(len(world), -1).astype(np.float64) for world in (without, within)]
@@ -193,17 +193,17 @@ class VoteGame(Game):
         _check.delta(delta=self.delta)
 
     @abstractmethod
-    def epsilon(self) -> float:
+    def compute_epsilon(self) -> float:
         """What is claimed; it does not depend on the votes."""
 
     @abstractmethod
-    def score(self, counts: np.ndarray, size: int, noise: Noise) -> np.ndarray:
+    def score_trials(self, counts: np.ndarray, size: int, noise: Noise) -> np.ndarray:
         """The best test, in ``size`` trials of a world with these counts."""
 
     def claim(self) -> Claim:
         """Data-independent, as ``account votes`` prints it."""
         return Claim(
-            epsilon=self.epsilon(),
+            epsilon=self.compute_epsilon(),
             delta=self.delta,
             unit="shard, replace_one",
             source=f"account votes --aggregator {self.aggregator}",
@@ -212,11 +212,11 @@ class VoteGame(Game):
     def play(self, trials: int, noise: Noise) -> Scores:
         """The same test in both worlds."""
         chunk = max(1, 1_000_000 // self.queries)
-        score, worlds = partial(self.score, noise=noise), np.array(self.counts)
+        score, worlds = partial(self.score_trials, noise=noise), np.array(self.counts)
         return in_chunks(score, worlds, trials, chunk=chunk, attack=self.attack)
 
-    def evidence(self, scores: Scores, *, confidence: float) -> Evidence:
+    def compute_evidence(self, scores: Scores, *, confidence: float) -> Evidence:
         """Gaussian where all that is seen is; else scores are shares of labels, which compose."""
         if self.is_gaussian:
             return gaussian_tradeoff(scores, delta=self.delta, confidence=confidence)
-        return coins_composed(scores, coins=self.queries, delta=self.delta, confidence=confidence)
+        return compose_coins(scores, coins=self.queries, delta=self.delta, confidence=confidence)

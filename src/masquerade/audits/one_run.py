@@ -12,7 +12,7 @@ e^epsilon), at least v guesses are right with a chance of at most
 For a whole trade-off curve f [mahloujifar2024]: let r_j and h_j be the expected shares of canaries
 that are guessed right and wrong in runs with at least j right guesses. Turning a coin over makes
 its right guess a wrong one, and one right guess is lost, so h_{j-1} >= f(1 - r_j). Where "in" and
-"out" are not told apart equally well, f is the curve of fair coins, `coin_curve`.
+"out" are not told apart equally well, f is the curve of fair coins, `make_coin_curve`.
 
 Canaries: secret coins, and what an attacker who sees every update makes of them.
 
@@ -32,10 +32,10 @@ import numpy as np
 
 from masquerade import _check
 from masquerade._optional import special, stats
-from masquerade.accounting.compose import epsilon as epsilon_of
-from masquerade.accounting.compose import sampled_gaussian
-from masquerade.accounting.power import coin_curve
-from masquerade.audits.bounds import as_evidence, with_most
+from masquerade.accounting.compose import compute_epsilon as epsilon_of
+from masquerade.accounting.compose import make_sampled_gaussian
+from masquerade.accounting.power import make_coin_curve
+from masquerade.audits.bounds import add_best_bound, make_evidence
 from masquerade.events import DpEvent
 from masquerade.guarantee import Relation
 from masquerade.noise import Noise
@@ -44,18 +44,18 @@ from masquerade.tradeoff import gaussian_epsilon
 
 # of the canaries that are guessed, each at its part of the doubt: a few show most of a claim that
 # is kept, many show one that is not
-SHARES = (1 / 8, 3 / 4)
+GUESS_SHARES = (1 / 8, 3 / 4)
 Curve: TypeAlias = Callable[[float], float]  # the miss rate at a false-alarm rate
 
-_MOST_EPSILON = 50.0
-_MOST_MU = 20.0
-_LEAST_Z, _MOST_Z = 0.2, 1e3
-_COINS = "nothing but fair coins"
-_HALVINGS = 40
+_MAX_EPSILON = 50.0
+_MAX_MU = 20.0
+_MIN_Z, _MAX_Z = 0.2, 1e3
+_COINS_ASSUMPTION = "nothing but fair coins"
+_NUM_HALVINGS = 40
 
 
 @dataclass(frozen=True, kw_only=True)
-class Guesses:
+class CoinGuesses:
     """How well the coins were guessed.
 
     Args:
@@ -77,7 +77,7 @@ class Guesses:
             )
 
 
-def guessed(scores: Scores, *, share: float) -> Guesses:
+def make_guesses(scores: Scores, *, share: float) -> CoinGuesses:
     """Guess "in" for the highest scores and "out" for the lowest, as many of each.
 
     Where scores are equal, the guess is taken to be the wrong one.
@@ -88,7 +88,7 @@ def guessed(scores: Scores, *, share: float) -> Guesses:
 
     Example:
         >>> scores = Scores(without=np.array([0.0, 3.0]), within=np.array([2.0, 4.0]), attack="")
-        >>> guessed(scores, share=0.5).right, guessed(scores, share=1.0).right
+        >>> make_guesses(scores, share=0.5).right, make_guesses(scores, share=1.0).right
         (2, 2)
     """
     if not 0 < share <= 1:
@@ -100,15 +100,15 @@ def guessed(scores: Scores, *, share: float) -> Guesses:
     if 2 * each > len(both):
         raise ValueError("Expected at least two canaries, got one.")
     right = np.sum(~is_in[order[:each]]) + np.sum(is_in[order[-each:]])
-    return Guesses(right=int(right), made=2 * each, canaries=len(both))
+    return CoinGuesses(right=int(right), made=2 * each, canaries=len(both))
 
 
-def chance(guesses: Guesses, *, epsilon: float, delta: float) -> float:
+def compute_chance_bound(guesses: CoinGuesses, *, epsilon: float, delta: float) -> float:
     """At most so likely are as many right guesses under (epsilon, delta)-DP [steinke2023].
 
     Example:
-        >>> right = Guesses(right=100, made=100, canaries=1000)
-        >>> round(chance(right, epsilon=3.0, delta=0.0), 4)
+        >>> right = CoinGuesses(right=100, made=100, canaries=1000)
+        >>> round(compute_chance_bound(right, epsilon=3.0, delta=0.0), 4)
         0.0078
     """
     v, r, q = guesses.right, guesses.made, float(special.expit(epsilon))
@@ -120,7 +120,7 @@ def chance(guesses: Guesses, *, epsilon: float, delta: float) -> float:
     return min(1.0, first + 2 * guesses.canaries * delta * float(below))
 
 
-def is_refuted(guesses: Guesses, curve: Curve, *, doubt: float) -> bool:
+def is_refuted(guesses: CoinGuesses, curve: Curve, *, doubt: float) -> bool:
     """Whether as many right guesses are less likely than ``doubt`` under a trade-off curve.
 
     If they were that likely, the least that the curve demands of runs with fewer right guesses is
@@ -145,13 +145,13 @@ def is_refuted(guesses: Guesses, curve: Curve, *, doubt: float) -> bool:
     return right + wrong > made / canaries
 
 
-@with_most
+@add_best_bound
 def one_run_coins(
     scores: Scores,
     *,
     delta: float,
     confidence: float = 0.95,
-    shares: tuple[float, ...] = SHARES,
+    shares: tuple[float, ...] = GUESS_SHARES,
 ) -> Evidence:
     """Evidence that assumes nothing but fair coins [steinke2023].
 
@@ -166,13 +166,15 @@ def one_run_coins(
     """
     each = _each_confidence(confidence, shares)
     found = [
-        epsilon_at_least(guessed(scores, share=share), delta=delta, confidence=each)
+        epsilon_at_least(make_guesses(scores, share=share), delta=delta, confidence=each)
         for share in shares
     ]
-    return as_evidence(max(found), scores, delta=delta, confidence=confidence, assumes=_COINS)
+    return make_evidence(
+        max(found), scores, delta=delta, confidence=confidence, assumes=_COINS_ASSUMPTION
+    )
 
 
-def epsilon_at_least(guesses: Guesses, *, delta: float, confidence: float) -> float:
+def epsilon_at_least(guesses: CoinGuesses, *, delta: float, confidence: float) -> float:
     """The largest epsilon under which as many right guesses are less likely than the doubt."""
     _check.not_negative(delta=delta)
     _check.delta(confidence=confidence)
@@ -183,24 +185,24 @@ def epsilon_at_least(guesses: Guesses, *, delta: float, confidence: float) -> fl
         )
 
     def is_too_small(epsilon: float) -> bool:
-        return chance(guesses, epsilon=epsilon, delta=delta) <= 1 - confidence
+        return compute_chance_bound(guesses, epsilon=epsilon, delta=delta) <= 1 - confidence
 
-    return _largest(is_too_small, _MOST_EPSILON)
+    return _find_largest(is_too_small, _MAX_EPSILON)
 
 
-@with_most
+@add_best_bound
 def one_run_gaussian(
     scores: Scores,
     *,
     delta: float,
     confidence: float = 0.95,
-    shares: tuple[float, ...] = SHARES,
+    shares: tuple[float, ...] = GUESS_SHARES,
 ) -> Evidence:
     """Evidence against "this mechanism is mu-GDP" [mahloujifar2024]; as in `one_run_coins`."""
     _check.delta(delta=delta)
     each = _each_confidence(confidence, shares)
-    mu = max(mu_at_least(guessed(scores, share=share), confidence=each) for share in shares)
-    return as_evidence(
+    mu = max(mu_at_least(make_guesses(scores, share=share), confidence=each) for share in shares)
+    return make_evidence(
         gaussian_epsilon(mu, delta) * (1 - 1e-9),
         scores,
         delta=delta,
@@ -209,17 +211,17 @@ def one_run_gaussian(
     )
 
 
-def mu_at_least(guesses: Guesses, *, confidence: float) -> float:
+def mu_at_least(guesses: CoinGuesses, *, confidence: float) -> float:
     """The largest mu under which as many right guesses are less likely than the doubt."""
     _check.delta(confidence=confidence)
 
     def is_too_small(mu: float) -> bool:
         return is_refuted(guesses, gaussian_curve(mu), doubt=1 - confidence)
 
-    return _largest(is_too_small, _MOST_MU)
+    return _find_largest(is_too_small, _MAX_MU)
 
 
-@with_most
+@add_best_bound
 def one_run_poisson(
     scores: Scores,
     *,
@@ -234,20 +236,22 @@ def one_run_poisson(
     The curve of each z is the numerical lower bound of the accountant [mahloujifar2024].
     """
     _check.delta(delta=delta)
-    doubt = 1 - _each_confidence(confidence, SHARES)
-    guesses = [guessed(scores, share=share) for share in SHARES]
+    doubt = 1 - _each_confidence(confidence, GUESS_SHARES)
+    guesses = [make_guesses(scores, share=share) for share in GUESS_SHARES]
 
-    def event(quiet: float) -> DpEvent:
-        z = _MOST_Z * math.exp(-quiet)
-        return sampled_gaussian(z, sampling_prob=sampling_prob, steps=steps)
+    def make_quiet_event(quiet: float) -> DpEvent:
+        z = _MAX_Z * math.exp(-quiet)
+        return make_sampled_gaussian(z, sampling_prob=sampling_prob, steps=steps)
 
     def is_too_quiet(quiet: float) -> bool:
-        curve = coin_curve(event(quiet), relation=relation)
+        curve = make_coin_curve(make_quiet_event(quiet), relation=relation)
         return any(is_refuted(each, curve, doubt=doubt) for each in guesses)
 
-    found = _largest(is_too_quiet, math.log(_MOST_Z / _LEAST_Z), halvings=14)
-    value = epsilon_of(event(found), delta=delta, relation=relation) if found > 0 else 0.0
-    return as_evidence(
+    found = _find_largest(is_too_quiet, math.log(_MAX_Z / _MIN_Z), halvings=14)
+    value = (
+        epsilon_of(make_quiet_event(found), delta=delta, relation=relation) if found > 0 else 0.0
+    )
+    return make_evidence(
         value * (1 - 1e-3),
         scores,
         delta=delta,
@@ -268,7 +272,9 @@ def gaussian_curve(mu: float) -> Curve:
     return lambda false_positive: float(special.ndtr(-special.ndtri(false_positive) - mu))
 
 
-def _largest(holds: Callable[[float], bool], most: float, *, halvings: int = _HALVINGS) -> float:
+def _find_largest(
+    holds: Callable[[float], bool], most: float, *, halvings: int = _NUM_HALVINGS
+) -> float:
     """The largest number up to ``most`` at which it still holds; 0 where it never does."""
     if not holds(0.0):
         return 0.0
@@ -281,13 +287,13 @@ def _largest(holds: Callable[[float], bool], most: float, *, halvings: int = _HA
     return low
 
 
-def tossed(count: int, noise: Noise) -> np.ndarray:
+def toss_coins(count: int, noise: Noise) -> np.ndarray:
     """A fair coin for each canary: whether it is in."""
     _check.count(canaries=count)
-    return np.asarray(noise.poisson_batch(0.5, count), dtype=bool)
+    return np.asarray(noise.sample_poisson_batch(0.5, count), dtype=bool)
 
 
-def by_coins(score: np.ndarray, is_in: np.ndarray, *, attack: str) -> Scores:
+def score_by_coins(score: np.ndarray, is_in: np.ndarray, *, attack: str) -> Scores:
     """What canaries scored, parted by their coins.
 
     Raises:
@@ -298,7 +304,7 @@ def by_coins(score: np.ndarray, is_in: np.ndarray, *, attack: str) -> Scores:
     return Scores(without=score[~is_in], within=score[is_in], attack=attack)
 
 
-class Likelihood:
+class LikelihoodTracker:
     """The log likelihood ratio of "in" against "out" for each canary, from every noisy sum.
 
     Args:
@@ -317,7 +323,7 @@ class Likelihood:
         self.total = np.zeros(count)
         self._q, self._z, self._relation = sampling_prob, noise_multiplier, relation
 
-    def see(self, along: np.ndarray, is_drawn: np.ndarray | None = None) -> None:
+    def observe_sum(self, along: np.ndarray, is_drawn: np.ndarray | None = None) -> None:
         """Take in one noisy sum.
 
         Args:
@@ -327,11 +333,11 @@ class Likelihood:
         if is_drawn is not None:
             self.total += np.where(is_drawn, along, 0.0)  # of the same order as the ratio
             return
-        self.total += self._ratio(along)
+        self.total += self._compute_log_ratio(along)
         if self._relation is Relation.REPLACE_ONE:
-            self.total -= self._ratio(-along)
+            self.total -= self._compute_log_ratio(-along)
 
-    def _ratio(self, along: np.ndarray) -> np.ndarray:
+    def _compute_log_ratio(self, along: np.ndarray) -> np.ndarray:
         """Of a contribution of +1, by chance q, to none."""
         if self._q == 1:
             return np.asarray((2 * along - 1) / (2 * self._z**2))

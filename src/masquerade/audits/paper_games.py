@@ -12,7 +12,11 @@ from typing import Literal
 import numpy as np
 
 from masquerade import _check
-from masquerade.accounting.compose import epsilon, gaussian_sigma, sampled_gaussian
+from masquerade.accounting.compose import (
+    compute_epsilon,
+    find_gaussian_sigma,
+    make_sampled_gaussian,
+)
 from masquerade.accounting.published import VideoDprpClaim
 from masquerade.accounting.sensitivity import fresh_projection_factor
 from masquerade.accounting.verdict import renyi_epsilon
@@ -58,8 +62,8 @@ class MaskDpBatches(Game):
         if self.form == "published":
             found = renyi_epsilon(z, delta=self.delta, **run)  # type: ignore[arg-type]
         else:
-            event = sampled_gaussian(z, **run, is_revealed=self.form == "revealed")  # type: ignore[arg-type]
-            found = epsilon(event, delta=self.delta, relation=Relation.REPLACE_ONE)
+            event = make_sampled_gaussian(z, **run, is_revealed=self.form == "revealed")  # type: ignore[arg-type]
+            found = compute_epsilon(event, delta=self.delta, relation=Relation.REPLACE_ONE)
         sources = {
             "published": "mask_dp, Theorem 1",
             "revealed": "mask_dp's shared batch, revealed membership",
@@ -76,9 +80,9 @@ class MaskDpBatches(Game):
         """The likelihood ratio of +C against -C, from what each form lets through."""
         z, q, steps = self.noise_multiplier, self.sampling_prob, self.steps
 
-        def scores(gradient: float, size: int) -> np.ndarray:
-            member = noise.poisson_batch(q, size * steps).reshape(size, steps)
-            seen = noise.gaussian(z, (size, steps)) + gradient * member
+        def score_world(gradient: float, size: int) -> np.ndarray:
+            member = noise.sample_poisson_batch(q, size * steps).reshape(size, steps)
+            seen = noise.sample_gaussian(z, (size, steps)) + gradient * member
             if self.form == "sound":
                 up = np.logaddexp(np.log1p(-q), np.log(q) + (2 * seen - 1) / (2 * z * z))
                 down = np.logaddexp(np.log1p(-q), np.log(q) + (-2 * seen - 1) / (2 * z * z))
@@ -89,9 +93,9 @@ class MaskDpBatches(Game):
             return np.asarray(np.where(is_in, seen - _PUBLIC_GRADIENT, 0.0).sum(axis=1))
 
         chunk = max(1, 2_000_000 // steps)
-        return in_chunks(scores, (-1.0, 1.0), trials, chunk=chunk, attack="likelihood ratio")
+        return in_chunks(score_world, (-1.0, 1.0), trials, chunk=chunk, attack="likelihood ratio")
 
-    def evidence(self, scores: Scores, *, confidence: float) -> Evidence:
+    def compute_evidence(self, scores: Scores, *, confidence: float) -> Evidence:
         """Inverted in z where a number of ours depends on it; assumption-free otherwise."""
         if self.form == "sound":
             return poisson_tradeoff(
@@ -123,18 +127,18 @@ class VideoDprpValue(Game):
     delta: float = 1e-4
     trials: int = 200_000
 
-    def _paper(self) -> VideoDprpClaim:
+    def _make_paper_claim(self) -> VideoDprpClaim:
         return VideoDprpClaim(
             epsilon=self.epsilon, delta=self.delta, columns=48, height=16, width=16
         )
 
-    def sigma(self) -> float:
+    def compute_sigma(self) -> float:
         """The noise on the projection."""
         if self.form == "published":
-            return self._paper().sigma_1()
+            return self._make_paper_claim().sigma_1()
         tail = self.delta / 10
-        distance = 255 * fresh_projection_factor(self._paper().columns, tail=tail)
-        return gaussian_sigma(self.epsilon, delta=self.delta - tail, sensitivity=distance)
+        distance = 255 * fresh_projection_factor(self._make_paper_claim().columns, tail=tail)
+        return find_gaussian_sigma(self.epsilon, delta=self.delta - tail, sensitivity=distance)
 
     def claim(self) -> Claim:
         """The paper claims it for a whole frame; one value is part of it."""
@@ -147,19 +151,19 @@ class VideoDprpValue(Game):
 
     def play(self, trials: int, noise: Noise) -> Scores:
         """The changed row of R is public: project the noisy row on it."""
-        k, sigma = self._paper().columns, self.sigma()
-        public = np.random.default_rng(noise.public_seed())
+        k, sigma = self._make_paper_claim().columns, self.compute_sigma()
+        public = np.random.default_rng(noise.draw_public_seed())
 
-        def scores(changed: float, size: int) -> np.ndarray:
+        def score_world(changed: float, size: int) -> np.ndarray:
             row = public.normal(0, 1 / math.sqrt(k), (size, k))  # fresh R, its row j
-            seen = changed * row + noise.gaussian(sigma, (size, k))
+            seen = changed * row + noise.sample_gaussian(sigma, (size, k))
             # log likelihood ratio of 255 against 0 in units of its own deviation
             norm = np.linalg.norm(row, axis=1)
             return np.asarray(((seen * row).sum(axis=1) - 255 * norm**2 / 2) / sigma**2 * 255)
 
-        return in_chunks(scores, (0.0, 255.0), trials, chunk=20_000, attack="likelihood ratio")
+        return in_chunks(score_world, (0.0, 255.0), trials, chunk=20_000, attack="likelihood ratio")
 
-    def evidence(self, scores: Scores, *, confidence: float) -> Evidence:
+    def compute_evidence(self, scores: Scores, *, confidence: float) -> Evidence:
         """Gaussian where the claim is ours, which holds for any R but a few; else free of that."""
         bound = gaussian_tradeoff if self.form == "sound" else clopper_pearson
         return bound(scores, delta=self.delta, confidence=confidence)

@@ -28,7 +28,7 @@ from masquerade import _check
 from masquerade.accounting import votes
 from masquerade.accounting.published import TempdiffClaim
 from masquerade.audits.game import Claim, Game, VoteGame, in_chunks
-from masquerade.collection import About, Collection, Count, Labels, Medium
+from masquerade.collection import Collection, CountLine, DataSource, Labels, Medium
 from masquerade.noise import Noise
 from masquerade.recordings import Signal
 from masquerade.scores import Scores
@@ -63,21 +63,21 @@ class ConfidentVotes(VoteGame):
         _check.positive(noise_std=self.noise_std, threshold_std=self.threshold_std)
         _check.count(cap=self.cap)
 
-    def epsilon(self) -> float:
+    def compute_epsilon(self) -> float:
         """By mu^2 = k / sigma_T^2 + 2 cap / sigma^2."""
-        terms = votes.Terms(
+        terms = votes.VoteTerms(
             aggregator="confident",
             queries=self.queries,
             threshold_std=self.threshold_std,
             cap=self.cap,
         )
-        return terms.epsilon(self.noise_std, delta=self.delta)
+        return terms.vote_epsilon(self.noise_std, delta=self.delta)
 
-    def score(self, counts: np.ndarray, size: int, noise: Noise) -> np.ndarray:
+    def score_trials(self, counts: np.ndarray, size: int, noise: Noise) -> np.ndarray:
         """Maxima, and first counts less second ones, each by its precision: the best test."""
         tests, answers = self.threshold_std**-2, self.noise_std**-2
-        largest = max(counts) + noise.gaussian(self.threshold_std, (size, self.queries))
-        seen = noise.gaussian(self.noise_std, (size, self.cap, 2)) + counts
+        largest = max(counts) + noise.sample_gaussian(self.threshold_std, (size, self.queries))
+        seen = noise.sample_gaussian(self.noise_std, (size, self.cap, 2)) + counts
         lead = (seen[..., 0] - seen[..., 1]).sum(axis=1)
         mu = math.sqrt(self.queries * tests + 2 * self.cap * answers)
         return np.asarray((tests * largest.sum(axis=1) + answers * lead) / mu)
@@ -101,14 +101,14 @@ class GnmaxVotes(VoteGame):
         super().__post_init__()
         _check.positive(noise_std=self.noise_std)
 
-    def epsilon(self) -> float:
+    def compute_epsilon(self) -> float:
         """By mu = sqrt(2 k) / sigma."""
-        terms = votes.Terms(aggregator="gnmax", queries=self.queries)
-        return terms.epsilon(self.noise_std, delta=self.delta)
+        terms = votes.VoteTerms(aggregator="gnmax", queries=self.queries)
+        return terms.vote_epsilon(self.noise_std, delta=self.delta)
 
-    def score(self, counts: np.ndarray, size: int, noise: Noise) -> np.ndarray:
+    def score_trials(self, counts: np.ndarray, size: int, noise: Noise) -> np.ndarray:
         """Sum of (second count - first count) over the queries: the likelihood ratio."""
-        seen = noise.gaussian(self.noise_std, (size, self.queries, 2)) + counts
+        seen = noise.sample_gaussian(self.noise_std, (size, self.queries, 2)) + counts
         lead = (seen[..., 1] - seen[..., 0]).sum(axis=1)
         return np.asarray(lead * (1 / math.sqrt(self.queries)))
 
@@ -132,19 +132,19 @@ class GumbelVotes(VoteGame):
         super().__post_init__()
         _check.positive(gamma=self.gamma)
 
-    def epsilon(self) -> float:
+    def compute_epsilon(self) -> float:
         """By rho = k gamma^2 / 2."""
-        terms = votes.Terms(aggregator="gumbel", queries=self.queries)
-        return terms.epsilon(1 / self.gamma, delta=self.delta)
+        terms = votes.VoteTerms(aggregator="gumbel", queries=self.queries)
+        return terms.vote_epsilon(1 / self.gamma, delta=self.delta)
 
-    def score(self, counts: np.ndarray, size: int, noise: Noise) -> np.ndarray:
+    def score_trials(self, counts: np.ndarray, size: int, noise: Noise) -> np.ndarray:
         """How often the second class won: all that the released labels say."""
         every = np.broadcast_to(counts, (size * self.queries, 2))
-        labels = noise.gumbel_argmax(every, 1 / self.gamma)
+        labels = noise.sample_gumbel_argmax(every, 1 / self.gamma)
         return np.asarray(labels.reshape(size, self.queries).mean(axis=1))
 
 
-PAPER = TempdiffClaim()
+PAPER_CLAIM = TempdiffClaim()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,15 +157,15 @@ class TempdiffVotes(VoteGame):
     """
 
     form: Literal["published", "sound"] = "published"
-    gamma: float = PAPER.gamma
-    queries: int = PAPER.queries
-    delta: float = field(default=PAPER.delta, init=False)
+    gamma: float = PAPER_CLAIM.gamma
+    queries: int = PAPER_CLAIM.queries
+    delta: float = field(default=PAPER_CLAIM.delta, init=False)
     trials: int = 1_000
 
     aggregator = "lnmax"
     counts = ((0, 0), (2, 0))
 
-    def epsilon(self) -> float:
+    def compute_epsilon(self) -> float:
         """The least of our upper bounds."""
         bounds = votes.lnmax_bounds(self.gamma, queries=self.queries, delta=self.delta)
         return min(bounds.values())
@@ -175,16 +175,16 @@ class TempdiffVotes(VoteGame):
         ours = super().claim()
         if self.form == "sound":
             return ours
-        return dataclasses.replace(ours, epsilon=PAPER.printed, source="tempdiff as printed")
+        return dataclasses.replace(ours, epsilon=PAPER_CLAIM.printed, source="tempdiff as printed")
 
-    def score(self, counts: np.ndarray, size: int, noise: Noise) -> np.ndarray:
+    def score_trials(self, counts: np.ndarray, size: int, noise: Noise) -> np.ndarray:
         """How often the first class won: all that the released labels say."""
-        seen = noise.laplace(1 / self.gamma, (size, self.queries, 2)) + counts
+        seen = noise.sample_laplace(1 / self.gamma, (size, self.queries, 2)) + counts
         return np.asarray((seen[..., 0] > seen[..., 1]).mean(axis=1))
 
 
 _CHANNELS, _RATE_HZ = 3, 20.0
-_STRETCHES = 4  # of one activity after the other, each of a few windows
+_NUM_STRETCHES = 4  # of one activity after the other, each of a few windows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,7 +197,7 @@ class MadeUpWearers(Collection[Signal]):
         named: what they are called, before their number.
     """
 
-    ABOUT: ClassVar[About] = About(
+    ABOUT: ClassVar[DataSource] = DataSource(
         title="made-up wearers",
         kind=Medium.SIGNALS,
         licence="none",
@@ -214,7 +214,7 @@ class MadeUpWearers(Collection[Signal]):
         """Two."""
         return ("rest", "move")
 
-    def check(self) -> tuple[Count, ...]:
+    def check(self) -> tuple[CountLine, ...]:
         """Nothing is on disk."""
         return ()
 
@@ -223,7 +223,7 @@ class MadeUpWearers(Collection[Signal]):
         return [Labels(name=name, subject=name) for name in people]
 
     def _load(self, index: int) -> Signal:
-        is_moving = np.arange(_STRETCHES).repeat(2 * self.window) % 2
+        is_moving = np.arange(_NUM_STRETCHES).repeat(2 * self.window) % 2
         jitter = np.random.default_rng((1, index)).normal(0, 0.1, (len(is_moving), _CHANNELS))
         named = 1 - is_moving if self.turned[index] else is_moving
         return Signal(
@@ -263,7 +263,7 @@ class VoteCanary(Game):
 
     def claim(self) -> Claim:
         """What the receipt of a student would promise."""
-        guarantee = self.method.guarantee(self._schools[0].reach)
+        guarantee = self.method.guarantee(self._ensemble_runs[0].reach)
         if guarantee.epsilon is None or guarantee.delta is None:
             raise ValueError("Expected a method with a claim to put to the test.")
         return Claim(
@@ -275,32 +275,34 @@ class VoteCanary(Game):
 
     def play(self, trials: int, noise: Noise) -> Scores:
         """How often the labels agree with what the person taught: all that they say."""
-        votes = [school.votes(lambda number: _NearestMean()) for school in self._schools]
-        school = self._schools[0]
+        votes = [
+            school.collect_votes(lambda number: _NearestMean()) for school in self._ensemble_runs
+        ]
+        school = self._ensemble_runs[0]
         counts = [teachers.counts_of(each, school.classes) for each in votes]
-        ballot = self.method.ballot(school.reach)
+        ballot = self.method.make_ballot(school.reach)
         taught = _most_voted(votes[1] != votes[0], votes[1])
         differs = taught >= 0
 
-        def score(world: int, size: int) -> np.ndarray:
-            drawn = np.stack([ballot.answers(counts[world], noise) for _ in range(size)])
+        def score_world(world: int, size: int) -> np.ndarray:
+            drawn = np.stack([ballot.sample_answers(counts[world], noise) for _ in range(size)])
             return np.asarray((drawn == taught)[:, differs].sum(axis=1), dtype=np.float64)
 
-        return in_chunks(score, (0, 1), trials, chunk=1000, attack="label counts, one person")
+        return in_chunks(score_world, (0, 1), trials, chunk=1000, attack="label counts, one person")
 
     @cached_property
-    def _schools(self) -> tuple[teach.School, teach.School]:
-        return self._school(is_turned=True), self._school(is_turned=False)
+    def _ensemble_runs(self) -> tuple[teach.EnsembleRun, teach.EnsembleRun]:
+        return self._make_ensemble_run(is_turned=True), self._make_ensemble_run(is_turned=False)
 
-    def _school(self, *, is_turned: bool) -> teach.School:
-        count = self.method.teachers
+    def _make_ensemble_run(self, *, is_turned: bool) -> teach.EnsembleRun:
+        count = self.method.num_teachers
         turned = [bool(number % 2) for number in range(count)]
         turned[0] = is_turned
         longest = max(self.method.windows)
-        asked = (False,) * (2 + self.method.queries // _STRETCHES)
+        asked = (False,) * (2 + self.method.queries // _NUM_STRETCHES)
         known = MadeUpWearers(turned=asked, window=longest, named="public")
         private = MadeUpWearers(turned=tuple(turned), window=longest)
-        return teach.read(private, known, self.method)
+        return teach.read_ensemble(private, known, self.method)
 
 
 def _most_voted(is_changed: np.ndarray, votes: np.ndarray) -> np.ndarray:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from masquerade import _check, progress
-from masquerade._optional import require
+from masquerade._optional import require_extra
 from masquerade.avatars import MASKS
-from masquerade.io.downloads import fetch
+from masquerade.io.downloads import fetch_asset
 from masquerade.io.streams import Spool
 from masquerade.mechanism import Frames, Heuristic, Plan, Shape, Shapes, as_video
 from masquerade.noise import Noise
@@ -21,15 +21,20 @@ from masquerade.wording import count_people
 
 if TYPE_CHECKING:
     from masquerade.avatars.study import AvatarPlan, AvatarStudy
-    from masquerade.vision.face_detector import Detector
+    from masquerade.vision.face_detector import FaceDetector
 
 
 _RATE_HZ = 25.0  # of frames that come without one
 _HOLD_S = 2.0  # for which somebody is followed whom the pose network has lost
 _FACE_LINES = 540  # of the picture in which faces are sought
-_LEAST_SQUARE_PX = 128  # of a square in which people are sought: they fill a fifth of it or more
+_MIN_SQUARE_PX = 128  # of a square in which people are sought: they fill a fifth of it or more
 _GAITS = ("own", "public")
-_OWN = ("pose_module", "inpaint_module", "refine", "body_model")  # what lies with the user
+_USER_FILE_FIELDS = (
+    "pose_module",
+    "inpaint_module",
+    "refine",
+    "body_model",
+)  # what lies with the user
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,7 +112,7 @@ class Avatar(Heuristic):
                 "place that other frames saw, and your module puts none together."
             )
         if self.gait not in _GAITS:
-            raise ValueError(_check.unknown("gait", self.gait, _GAITS))
+            raise ValueError(_check.describe_unknown("gait", self.gait, _GAITS))
 
     @property
     def hides(self) -> str:
@@ -139,47 +144,51 @@ class Avatar(Heuristic):
         )
         return replace(plan, guarantee=guarantee)
 
-    def fields(self) -> dict[str, Any]:
+    def encode_fields(self) -> dict[str, Any]:
         """The public fields: where a private file goes is none, nor where your own files lie."""
-        found = super().fields()
-        own = [name for name in _OWN if found[name]]
+        found = super().encode_fields()
+        own = [name for name in _USER_FILE_FIELDS if found[name]]
         return {**found, **{name: Path(found[name]).name for name in own}, "export": None}
 
-    def studied(self, frames: Frames, shape: Shape, *, rate_hz: float, noise: Noise) -> AvatarStudy:
+    def first_pass(
+        self, frames: Frames, shape: Shape, *, rate_hz: float, noise: Noise
+    ) -> AvatarStudy:
         """Look at the whole film; all networks are loaded before the first frame is taken."""
-        from masquerade.avatars.diffusion import Diffusion
+        from masquerade.avatars.diffusion import FigureDiffusion
         from masquerade.avatars.segment import PersonMasks
         from masquerade.avatars.study import AvatarStudy
-        from masquerade.avatars.watch import Watchman
+        from masquerade.avatars.watch import MissedPeopleWatch
         from masquerade.stage import smpl
         from masquerade.vision.person_detector import PersonSegmenter
         from masquerade.vision.poses import PoseLandmarks
 
         shape = as_video(shape)
-        require("cv2", extra="avatar")
-        require("onnxruntime", extra="avatar")
-        require("ai_edge_litert", extra="avatar")
+        require_extra("cv2", extra="avatar")
+        require_extra("onnxruntime", extra="avatar")
+        require_extra("ai_edge_litert", extra="avatar")
         if self.export is not None:
-            _check_room(Path(self.export))
-        model = None if self.body_model is None else smpl.load(Path(self.body_model))
-        diffusion = None if self.refine is None else Diffusion(Path(self.refine))
+            _check_new_path(Path(self.export))
+        model = None if self.body_model is None else smpl.load_smpl(Path(self.body_model))
+        diffusion = None if self.refine is None else FigureDiffusion(Path(self.refine))
         segmenter = PersonSegmenter(private="person")
-        landmarks = PoseLandmarks(parts=_parts(min(shape[1:3])))
-        segmenter.ready()
-        landmarks.ready()
+        landmarks = PoseLandmarks(parts=_list_search_parts(min(shape[1:3])))
+        segmenter.load_networks()
+        landmarks.load_networks()
         size = (shape[1], shape[2])
         study = AvatarStudy(
-            self._plan(min(size)),
+            self._make_avatar_plan(min(size)),
             masks=PersonMasks(segmenter=segmenter, hold=round(_HOLD_S * rate_hz)),
             landmarks=landmarks,
-            watch=Watchman(segmenter, self._faces(), every=self.watch_every, size=size),
+            watch=MissedPeopleWatch(
+                segmenter, self._load_face_detector(), every=self.watch_every, size=size
+            ),
             shape=shape,
             rate_hz=rate_hz,
             diffusion=diffusion,
             model=model,
         )
         try:
-            study.look(frames, noise)
+            study.look_and_fit(frames, noise)
         except BaseException:
             study.close()
             raise
@@ -189,21 +198,21 @@ class Avatar(Heuristic):
         """The frames with avatars; they wait on disk, in a file without a name, to come twice."""
         shape = as_video(shape)
         with Spool() as held:
-            kept = _kept(frames, held)
-            with closing(self.studied(kept, shape, rate_hz=_RATE_HZ, noise=noise)) as study:
+            kept = _hold_frames(frames, held)
+            with closing(self.first_pass(kept, shape, rate_hz=_RATE_HZ, noise=noise)) as study:
                 again = (
                     np.frombuffer(held[at], np.uint8).reshape(shape[1:]) for at in range(len(held))
                 )
                 yield from study.stream(again, shape, noise)
-                for said in count_people(study.counted, shape[0]):
-                    progress.aside(said)
+                for said in count_people(study.receipt_counts, shape[0]):
+                    progress.tell_owner(said)
 
-    def _plan(self, side: int) -> AvatarPlan:
-        from masquerade.avatars.scene import Margins
+    def _make_avatar_plan(self, side: int) -> AvatarPlan:
+        from masquerade.avatars.scene import PeopleMargins
         from masquerade.avatars.study import AvatarPlan
 
         return AvatarPlan(
-            margins=Margins(
+            margins=PeopleMargins(
                 grow_px=round(self.grow * side),
                 blend_px=round(self.blend * side),
                 steady=self.steady,
@@ -213,45 +222,45 @@ class Avatar(Heuristic):
             fov_deg=self.field_of_view,
             eye_m=self.eye_height,
             shadow=self.shadow,
-            pose_module=_path(self.pose_module),
-            inpaint_module=_path(self.inpaint_module),
+            pose_module=_make_optional_path(self.pose_module),
+            inpaint_module=_make_optional_path(self.inpaint_module),
             is_still_wanted=self.remove_moving,
-            export=_path(self.export),
+            export=_make_optional_path(self.export),
         )
 
-    def _faces(self) -> Detector:
-        from masquerade.vision.face_detector import Layout, load_detector
+    def _load_face_detector(self) -> FaceDetector:
+        from masquerade.vision.face_detector import OutputLayout, load_detector
 
         return load_detector(
-            fetch("centerface"),
-            layout=Layout.CENTERFACE,
+            fetch_asset("centerface"),
+            layout=OutputLayout.CENTERFACE,
             thresh=self.face_thresh,
             height=_FACE_LINES,
         )
 
 
-def _parts(side: int) -> tuple[int, ...]:
+def _list_search_parts(side: int) -> tuple[int, ...]:
     """In squares of which sizes people are sought; in small ones only where these show something.
 
     Example:
-        >>> _parts(480), _parts(576)
+        >>> _list_search_parts(480), _list_search_parts(576)
         ((1, 2), (1, 2, 4))
     """
-    return (1, 2, 4) if side // 4 >= _LEAST_SQUARE_PX else (1, 2)
+    return (1, 2, 4) if side // 4 >= _MIN_SQUARE_PX else (1, 2)
 
 
-def _kept(frames: Frames, held: Spool) -> Iterator[np.ndarray]:
+def _hold_frames(frames: Frames, held: Spool) -> Iterator[np.ndarray]:
     """The same frames, which are held, too."""
     for frame in frames:
-        held.add(np.ascontiguousarray(frame).tobytes())
+        held.add_piece(np.ascontiguousarray(frame).tobytes())
         yield frame
 
 
-def _path(name: str | None) -> Path | None:
+def _make_optional_path(name: str | None) -> Path | None:
     return None if name is None else Path(name)
 
 
-def _check_room(path: Path) -> None:
+def _check_new_path(path: Path) -> None:
     """Refuse a path at which no new file can stand."""
     if not path.parent.is_dir():
         raise ValueError(f"Expected the folder {path.parent} to exist; make it first.")

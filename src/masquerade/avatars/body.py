@@ -31,10 +31,10 @@ from masquerade._optional import ndimage, scipy, spatial
 from masquerade.avatars import lift
 from masquerade.joints import JOINTS
 from masquerade.stage import act, bodies, figure, look, skeleton
-from masquerade.stage.bodies import BONES, Body, Model, Shape
+from masquerade.stage.bodies import BONES, Body, BodyModel, BodyShape
 from masquerade.stage.raster import Camera
-from masquerade.stage.skeleton import POINTS, Posed, chain, unit
-from masquerade.vision.tracks import Track
+from masquerade.stage.skeleton import POINTS, BodyMotion, compute_bone_heads, normalise_vectors
+from masquerade.vision.tracks import PersonTrack
 
 _AT = {name: place for place, name in enumerate(POINTS)}
 _APART_M = 0.12  # between feet, ahead and behind, by which a step is told
@@ -50,7 +50,7 @@ _WHICH = {"shoulder": "upperarm01", "elbow": "lowerarm01", "wrist": "wrist", "hi
 _WHICH |= {"knee": "lowerleg01", "ankle": "foot"}
 
 
-class Gait(StrEnum):
+class GaitSource(StrEnum):
     """Whose way of walking a figure has."""
 
     OWN = "own"
@@ -58,7 +58,7 @@ class Gait(StrEnum):
     UNIFORM = "uniform"
 
 
-def public(
+def make_gait_public(
     world: np.ndarray, stands: np.ndarray, *, rate_hz: float, is_uniform: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
     """Points (T, P, 3) and which feet stand (T, 2), with walking made public; others as they are.
@@ -69,39 +69,41 @@ def public(
         rate_hz: frames a second.
         is_uniform: whether steps come at a public rate too, and only the first is kept.
     """
-    heading = _heading(world, rate_hz)
-    found = _phase(world, heading, rate_hz)
+    heading = _estimate_heading(world, rate_hz)
+    found = _estimate_stride_phase(world, heading, rate_hz)
     if found is None:
         return world, stands
     phase, is_walk = found
     if is_uniform:
-        phase = _paced(phase, is_walk, rate_hz)
+        phase = _pace_phase(phase, is_walk, rate_hz)
     part = ndimage.gaussian_filter1d(is_walk.astype(float), _FADE_S_GAIT * rate_hz, mode="nearest")[
         :, None, None
     ]
     other = _walked_gait(world, heading, phase, rate_hz)
-    steps = _stance(phase)
+    steps = _find_public_stance(phase)
     return (
         np.asarray(world + part * (other - world)),
         np.where(is_walk[:, None], steps, stands),
     )
 
 
-def _heading(world: np.ndarray, rate_hz: float) -> np.ndarray:
+def _estimate_heading(world: np.ndarray, rate_hz: float) -> np.ndarray:
     """(T, 2) where hips and shoulders face, smoothed."""
     across = sum(
         world[:, _AT[f"left_{part}"], :2] - world[:, _AT[f"right_{part}"], :2]
         for part in ("hip", "shoulder")
     )
     ahead = np.stack([across[:, 1], -across[:, 0]], axis=1)  # left turned right by a quarter
-    return _unit2(ndimage.gaussian_filter1d(ahead, _PATH_S * rate_hz, axis=0, mode="nearest"))
+    return _normalise_planar(
+        ndimage.gaussian_filter1d(ahead, _PATH_S * rate_hz, axis=0, mode="nearest")
+    )
 
 
-def _unit2(vectors: np.ndarray) -> np.ndarray:
+def _normalise_planar(vectors: np.ndarray) -> np.ndarray:
     return np.asarray(vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9))
 
 
-def _phase(
+def _estimate_stride_phase(
     world: np.ndarray, heading: np.ndarray, rate_hz: float
 ) -> tuple[np.ndarray, np.ndarray] | None:
     """The phase of the stride (T,), and in which frames somebody walks; None if nowhere."""
@@ -139,7 +141,7 @@ def _phase(
     return np.asarray(scipy.interpolate.PchipInterpolator(times, marks)(at)), is_walk
 
 
-def _paced(phase: np.ndarray, is_walk: np.ndarray, rate_hz: float) -> np.ndarray:
+def _pace_phase(phase: np.ndarray, is_walk: np.ndarray, rate_hz: float) -> np.ndarray:
     """The phase (T,) as it goes on from the beginning of each walk at a public rate."""
     edges = np.flatnonzero(np.diff(np.concatenate([[0], is_walk.astype(int), [0]])))
     found = phase.copy()
@@ -150,16 +152,16 @@ def _paced(phase: np.ndarray, is_walk: np.ndarray, rate_hz: float) -> np.ndarray
     return found
 
 
-def _stance(phase: np.ndarray) -> np.ndarray:
+def _find_public_stance(phase: np.ndarray) -> np.ndarray:
     """(T, 2) which foot stands in the public walk: while its thigh goes back."""
     turns = np.stack([phase, phase + np.pi], axis=1) % (2 * np.pi)
     return np.asarray((turns > np.pi - 0.1) & (turns < 2 * np.pi - 0.1))
 
 
 @cache
-def _walker() -> tuple[Body, float]:
+def _make_public_walker() -> tuple[Body, float]:
     """The body whose walk is the public one, and the length of its legs."""
-    body = bodies.model().body(Shape())
+    body = bodies.load_body_model().make_body(BodyShape())
     hip, foot = (body.heads[BONES.index(f"{bone}.L")] for bone in ("upperleg01", "foot"))
     return body, float(np.linalg.norm(hip - foot))
 
@@ -168,7 +170,7 @@ def _walked_gait(
     world: np.ndarray, heading: np.ndarray, phase: np.ndarray, rate_hz: float
 ) -> np.ndarray:
     """Points of the public walk on the path of a person, at the person's scale."""
-    body, leg = _walker()
+    body, leg = _make_public_walker()
     at = {name: world[:, place] for place, name in enumerate(POINTS)}
     own = np.median(
         np.linalg.norm(at["left_hip"] - at["left_knee"], axis=1)
@@ -176,12 +178,12 @@ def _walked_gait(
     )
     scale = float(own) / leg
     hips = (at["left_hip"] + at["right_hip"]) / 2
-    path = _followed(hips[:, :2], rate_hz)
-    reach = _reach(at, path, heading, phase, float(own), rate_hz)
+    path = _smooth_path(hips[:, :2], rate_hz)
+    reach = _compute_thigh_reach(at, path, heading, phase, float(own), rate_hz)
     along = np.unwrap(np.arctan2(heading[:, 0], -heading[:, 1]))
-    turns = skeleton.turns_of(act.usual(phase, reach), body, along)
-    heads = skeleton.chain(turns, body)
-    feet, _ = skeleton.contacts(turns, heads, body)
+    turns = skeleton.compute_bone_turns(act.compute_usual_walk(phase, reach), body, along)
+    heads = skeleton.compute_bone_heads(turns, body)
+    feet, _ = skeleton.compute_contacts(turns, heads, body)
     height = ndimage.gaussian_filter1d(
         -feet[..., 2].min(axis=(1, 2)), 0.05 * rate_hz, mode="nearest"
     )
@@ -194,18 +196,23 @@ def _walked_gait(
         found[:, _AT[f"{side}_heel"]] = feet[:, number, 0]
         found[:, _AT[f"{side}_toe"]] = feet[:, number, 2]
         elbow, wrist = (found[:, _AT[f"{side}_{part}"]] for part in ("elbow", "wrist"))
-        found[:, _AT[f"{side}_hand"]] = wrist + 0.09 * unit(wrist - elbow)
+        found[:, _AT[f"{side}_hand"]] = wrist + 0.09 * normalise_vectors(wrist - elbow)
     found = (found + root) * scale
-    found[:, _HEAD] = _head(world, heading, Posed(turns=turns, heads=heads + root), rate_hz) * scale
+    found[:, _HEAD] = (
+        _turn_public_head(world, heading, BodyMotion(turns=turns, heads=heads + root), rate_hz)
+        * scale
+    )
     return np.asarray(found)
 
 
-def _head(world: np.ndarray, heading: np.ndarray, posed: Posed, rate_hz: float) -> np.ndarray:
+def _turn_public_head(
+    world: np.ndarray, heading: np.ndarray, posed: BodyMotion, rate_hz: float
+) -> np.ndarray:
     """(T, 3, 3) the public head, turned to where the person looks: that is not gait."""
-    model, (body, _) = bodies.model(), _walker()
+    model, (body, _) = bodies.load_body_model(), _make_public_walker()
     names = [JOINTS.index(POINTS[place]) for place in _HEAD]
     bones = np.array([bone for bone, _ in model.joint_places])
-    put = posed.carry(model.joints(body), body.heads, bones)[:, names]
+    put = posed.carry_points(model.compute_rest_joints(body), body.heads, bones)[:, names]
     nose, left, right = (world[:, place, :2] for place in _HEAD)
     look = nose - (left + right) / 2
     aside = np.arctan2(look[:, 1], look[:, 0]) - np.arctan2(heading[:, 1], heading[:, 0])
@@ -215,7 +222,7 @@ def _head(world: np.ndarray, heading: np.ndarray, posed: Posed, rate_hz: float) 
     return np.asarray(middle + (put - middle) @ np.swapaxes(turn, 1, 2))
 
 
-def _followed(path: np.ndarray, rate_hz: float) -> np.ndarray:
+def _smooth_path(path: np.ndarray, rate_hz: float) -> np.ndarray:
     """A path (T, 2) without the sway of steps; neither late nor short at its ends."""
     from scipy.signal import savgol_filter  # late, as above
 
@@ -223,7 +230,7 @@ def _followed(path: np.ndarray, rate_hz: float) -> np.ndarray:
     return np.asarray(savgol_filter(path, width, 2, axis=0)) if width > 3 else path
 
 
-def _reach(
+def _compute_thigh_reach(
     at: dict[str, np.ndarray],
     path: np.ndarray,
     heading: np.ndarray,
@@ -245,8 +252,8 @@ def _reach(
 
 _SIDES = (("left", "L"), ("right", "R"))
 _SCALES = (0.7, 1.4)  # of usual stature; who were smaller or larger stands on something else
-_SITS, _STANDS = 0.55, 0.85  # how high hips are over the floor, in legs
-_LIES = 0.33  # the same of somebody who lies, whose feet hold nothing
+_MAX_SITTING_HEIGHT, _MIN_STANDING_HEIGHT = 0.55, 0.85  # how high hips are over the floor, in legs
+_MAX_LYING_HEIGHT = 0.33  # the same of somebody who lies, whose feet hold nothing
 _STEP_M = 0.15  # whose feet are higher than this does not stand on the floor but on something
 _EASE_S = 0.12  # seconds in which a foot comes to stand
 _FADE_S_BODY = 0.5  # seconds after which a foot in the air goes its own way
@@ -274,28 +281,28 @@ class StandIn:
 
     start: int
     stop: int
-    shape: Shape
-    look: look.Look
+    shape: BodyShape
+    look: look.PersonAppearance
     person: figure.Person
-    posed: Posed
+    posed: BodyMotion
     trust: np.ndarray
     hidden: np.ndarray | None = None
 
-    def hidden_at(self, number: int) -> np.ndarray:
+    def find_hidden_legs(self, number: int) -> np.ndarray:
         """(2,) bool: whether the left and the right leg are hidden in a frame of the film."""
         if self.hidden is None or not self.start <= number < self.stop:
             return np.zeros(2, bool)
         return np.asarray(self.hidden[number - self.start])
 
 
-def fitted(
-    track: Track,
+def fit_figure(
+    track: PersonTrack,
     camera: Camera,
     rng: np.random.Generator,
     *,
     rate_hz: float,
     gait: str = "own",
-    model: Model | None = None,
+    model: BodyModel | None = None,
 ) -> StandIn:
     """Somebody drawn at random who does what the person of the track does.
 
@@ -308,102 +315,117 @@ def fitted(
             are taken; or uniform, steps at a public rate too.
         model: of bodies; Anny if not given.
     """
-    _check.choice(Gait, gait=gait)
-    model = model or bodies.model()
-    shape = bodies.any_shape(rng, num_betas=model.num_betas)
-    worn = look.any_look(is_feminine=bodies.is_feminine(shape), age=shape.age, rng=rng)
-    body = model.body(shape)
-    posed = moved(track, camera, (model, body), rate_hz=rate_hz, gait=Gait(gait))
+    _check.parse_choice(GaitSource, gait=gait)
+    model = model or bodies.load_body_model()
+    shape = bodies.sample_body_shape(rng, num_betas=model.num_betas)
+    worn = look.sample_appearance(is_feminine=bodies.is_feminine(shape), age=shape.age, rng=rng)
+    body = model.make_body(shape)
+    posed = move_body(track, camera, (model, body), rate_hz=rate_hz, gait=GaitSource(gait))
     return StandIn(
         start=track.start,
-        stop=track.stop,
+        stop=track.stop_frame,
         shape=shape,
         look=worn,
-        person=figure.figure(model, body, worn),
-        posed=Posed(turns=posed.turns.astype(np.float32), heads=posed.heads.astype(np.float32)),
+        person=figure.make_person(model, body, worn),
+        posed=BodyMotion(
+            turns=posed.turns.astype(np.float32), heads=posed.heads.astype(np.float32)
+        ),
         trust=track.joints[..., 2].mean(axis=1).astype(np.float32),
     )
 
 
-def moved(
-    track: Track, camera: Camera, of: tuple[Model, Body], *, rate_hz: float, gait: Gait = Gait.OWN
-) -> Posed:
+def move_body(
+    track: PersonTrack,
+    camera: Camera,
+    of: tuple[BodyModel, Body],
+    *,
+    rate_hz: float,
+    gait: GaitSource = GaitSource.OWN,
+) -> BodyMotion:
     """How a body of a model moves that does what the person does, or walks as everybody."""
     model, body = of
-    points = lift.lifted(track, camera, rate_hz=rate_hz)
-    stands = lift.standing(track, points, rate_hz=rate_hz)
-    world = on_floor(points, stands, camera)
-    if gait is not Gait.OWN:
-        is_uniform = gait is Gait.UNIFORM
-        world, stands = public(world, stands, rate_hz=rate_hz, is_uniform=is_uniform)
-    turns = skeleton.upper_body(world, model, body)
-    turns = skeleton.steadied(turns, _SMOOTH_S * rate_hz)
+    points = lift.lift_track(track, camera, rate_hz=rate_hz)
+    stands = lift.find_standing_feet(track, points, rate_hz=rate_hz)
+    world = move_to_floor(points, stands, camera)
+    if gait is not GaitSource.OWN:
+        is_uniform = gait is GaitSource.UNIFORM
+        world, stands = make_gait_public(world, stands, rate_hz=rate_hz, is_uniform=is_uniform)
+    turns = skeleton.compute_upper_body_turns(world, model, body)
+    turns = skeleton.steady_turns(turns, _SMOOTH_S * rate_hz)
     head = [BONES.index("neck01"), BONES.index("head")]
-    turns[:, head] = skeleton.steadied(turns[:, head], _HEAD_S * rate_hz)
+    turns[:, head] = skeleton.steady_turns(turns[:, head], _HEAD_S * rate_hz)
     return _walked_body(world, stands, turns, body, rate_hz)
 
 
-def on_floor(points: np.ndarray, stands: np.ndarray, camera: Camera) -> np.ndarray:
+def move_to_floor(points: np.ndarray, stands: np.ndarray, camera: Camera) -> np.ndarray:
     """(T, P, 3): what the camera sees (T, P, 3), so far away that feet that stand are at z = 0."""
-    below = (points @ camera.axes)[..., 2]  # under the eye, so mostly negative
-    soles = np.stack([below[:, _feet(side)].min(axis=1) for side, _ in _SIDES], axis=1)
+    below = (points @ camera.view_axes)[..., 2]  # under the eye, so mostly negative
+    soles = np.stack([below[:, _list_foot_points(side)].min(axis=1) for side, _ in _SIDES], axis=1)
     eye, scale = camera.eye[2], 1.0
     if stands.any():
         scale = eye / max(-float(np.median(soles[stands])), 1e-3)
         scale = scale if _SCALES[0] <= scale <= _SCALES[1] else 1.0
-    return np.asarray(scale * points @ camera.axes + np.asarray(camera.eye))
+    return np.asarray(scale * points @ camera.view_axes + np.asarray(camera.eye))
 
 
-def _feet(side: str) -> list[int]:
+def _list_foot_points(side: str) -> list[int]:
     return [_AT[f"{side}_heel"], _AT[f"{side}_toe"]]
 
 
 def _walked_body(
     world: np.ndarray, stands: np.ndarray, turns: np.ndarray, body: Body, rate_hz: float
-) -> Posed:
+) -> BodyMotion:
     """Hips, legs and feet of the body's own size, standing where the person stands."""
     at = {name: world[:, place] for place, name in enumerate(POINTS)}
     ankle_m = body.heads[BONES.index("foot.L"), 2] - body.vertices[:, 2].min()
-    legs = {letter: _lengths(body, letter) for _, letter in _SIDES}
+    legs = {letter: _measure_leg_lengths(body, letter) for _, letter in _SIDES}
     own_leg = float(np.mean([sum(each) for each in legs.values()])) + ankle_m
     hips = (at["left_hip"] + at["right_hip"]) / 2
-    leg, ground = _leg(at), _ground(at, stands)
-    stands = stands & ((hips[:, 2] - ground) > _LIES * leg)[:, None]
-    share = np.clip(((hips[:, 2] - ground) / leg - _SITS) / (_STANDS - _SITS), 0, 1)
+    leg, ground = _estimate_leg_length(at), _estimate_ground_height(at, stands)
+    stands = stands & ((hips[:, 2] - ground) > _MAX_LYING_HEIGHT * leg)[:, None]
+    share = np.clip(
+        ((hips[:, 2] - ground) / leg - _MAX_SITTING_HEIGHT)
+        / (_MIN_STANDING_HEIGHT - _MAX_SITTING_HEIGHT),
+        0,
+        1,
+    )
     share = share * share * (3 - 2 * share)
     hips[:, 2] += (hips[:, 2] - ground) * (own_leg / leg - 1) * share
     offsets = _hip_offsets(turns, body)
-    ways = {letter: _way(at, side, legs[letter]) for side, letter in _SIDES}
+    ways = {letter: _compute_ankle_way(at, side, legs[letter]) for side, letter in _SIDES}
     below = np.stack([(offsets[letter] + ways[letter])[:, 2] for _, letter in _SIDES], axis=1)
-    hips[:, 2] += share * _rise(hips[:, 2:] + below - ground - ankle_m, stands)
+    hips[:, 2] += share * _compute_hip_rise(hips[:, 2:] + below - ground - ankle_m, stands)
     goals, wanted = {}, np.zeros(len(world))
     for number, (side, letter) in enumerate(_SIDES):
         hip = hips + offsets[letter]
-        thigh = unit(at[f"{side}_knee"] - at[f"{side}_hip"])
+        thigh = normalise_vectors(at[f"{side}_knee"] - at[f"{side}_hip"])
         free = hip + ways[letter]
-        goal, holds = _held(free, at, side, stands[:, number], ground + ankle_m, rate_hz)
+        goal, holds = _hold_ankle(free, at, side, stands[:, number], ground + ankle_m, rate_hz)
         flat = np.linalg.norm((goal - hip)[:, :2], axis=1)
         reach = np.sqrt(np.maximum((_REACH_BODY * sum(legs[letter])) ** 2 - flat**2, 0.01))
         wanted = np.maximum(wanted, holds * (hip[:, 2] - goal[:, 2] - reach))
         goals[letter] = goal, hip + legs[letter][0] * thigh, holds
-    hips[:, 2] -= _eased(wanted, rate_hz)
+    hips[:, 2] -= _ease_drop(wanted, rate_hz)
     ahead = (turns[:, BONES.index("root")] @ np.array([0.0, -1.0, 0.0])).copy()
     for side, letter in _SIDES:
         goal, knee, holds = goals[letter]
         hip = hips + offsets[letter]
-        knee = skeleton.bent(hip, goal, knee, ahead, np.array(legs[letter]))
-        ankle = knee + legs[letter][1] * unit(goal - knee)
+        knee = skeleton.bend_knee(hip, goal, knee, ahead, np.array(legs[letter]))
+        ankle = knee + legs[letter][1] * normalise_vectors(goal - knee)
         toe = at[f"{side}_toe"] - at[f"{side}_heel"]
         level = toe * [1, 1, 0]
-        toe = unit(unit(toe) + holds[:, None] * (unit(level) - unit(toe)))
+        toe = normalise_vectors(
+            normalise_vectors(toe)
+            + holds[:, None] * (normalise_vectors(level) - normalise_vectors(toe))
+        )
         skeleton.put_leg(turns, body, letter, (hip, knee, ankle), toe)
-    heads = chain(turns, body)
+    heads = compute_bone_heads(turns, body)
     middle = (heads[:, BONES.index("upperleg01.L")] + heads[:, BONES.index("upperleg01.R")]) / 2
     heads = heads + (hips - middle)[:, None]
-    return Posed(turns=turns, heads=heads + _raised(heads, rate_hz)[:, None])
+    return BodyMotion(turns=turns, heads=heads + _compute_lift(heads, rate_hz)[:, None])
 
 
-def _lengths(body: Body, letter: str) -> tuple[float, float]:
+def _measure_leg_lengths(body: Body, letter: str) -> tuple[float, float]:
     """Of thigh and shank."""
     upper, lower, foot = (
         body.heads[BONES.index(f"{bone}.{letter}")] for bone in ("upperleg01", "lowerleg01", "foot")
@@ -411,21 +433,23 @@ def _lengths(body: Body, letter: str) -> tuple[float, float]:
     return float(np.linalg.norm(lower - upper)), float(np.linalg.norm(foot - lower))
 
 
-def _way(at: dict[str, np.ndarray], side: str, lengths: tuple[float, float]) -> np.ndarray:
+def _compute_ankle_way(
+    at: dict[str, np.ndarray], side: str, lengths: tuple[float, float]
+) -> np.ndarray:
     """(T, 3) from a hip to its ankle on legs of these lengths, the knee bent as the person's.
 
     What shakes makes a straight knee seem bent and none seem straighter; that much is taken off.
     """
     hip, knee, ankle = (at[f"{side}_{part}"] for part in ("hip", "knee", "ankle"))
-    thigh, shank = unit(knee - hip), unit(ankle - knee)
+    thigh, shank = normalise_vectors(knee - hip), normalise_vectors(ankle - knee)
     bend = np.arccos(np.clip((thigh * shank).sum(axis=1), -1, 1))
     bend = np.sqrt(np.maximum(bend**2 - _SHAKE**2, 0.0))
     upper, lower = lengths
     far = np.sqrt(upper**2 + lower**2 + 2 * upper * lower * np.cos(bend))
-    return np.asarray(far[:, None] * unit(upper * thigh + lower * shank))
+    return np.asarray(far[:, None] * normalise_vectors(upper * thigh + lower * shank))
 
 
-def _rise(high: np.ndarray, stands: np.ndarray) -> float:
+def _compute_hip_rise(high: np.ndarray, stands: np.ndarray) -> float:
     """By how much hips rise so that feet which stand, and are so high (T, 2), mostly do so."""
     return -float(np.median(high[stands])) if stands.any() else 0.0
 
@@ -437,7 +461,7 @@ def _hip_offsets(turns: np.ndarray, body: Body) -> dict[str, np.ndarray]:
     return {"L": half, "R": -half}
 
 
-def _leg(at: dict[str, np.ndarray]) -> float:
+def _estimate_leg_length(at: dict[str, np.ndarray]) -> float:
     """How long the person's legs are, to the sole, at the scale of the film."""
     parts = [
         np.linalg.norm(at[f"{side}_{a}"] - at[f"{side}_{b}"], axis=1)
@@ -447,7 +471,7 @@ def _leg(at: dict[str, np.ndarray]) -> float:
     return float(np.median(sum(parts)) / 2 * 1.09)
 
 
-def _ground(at: dict[str, np.ndarray], stands: np.ndarray) -> float:
+def _estimate_ground_height(at: dict[str, np.ndarray], stands: np.ndarray) -> float:
     """The height on which this person stands: 0, unless it is clearly something else."""
     soles = np.stack(
         [np.minimum(at[f"{s}_heel"][:, 2], at[f"{s}_toe"][:, 2]) for s, _ in _SIDES], axis=1
@@ -456,7 +480,7 @@ def _ground(at: dict[str, np.ndarray], stands: np.ndarray) -> float:
     return height if abs(height) > _STEP_M else 0.0
 
 
-def _held(
+def _hold_ankle(
     free: np.ndarray,
     at: dict[str, np.ndarray],
     side: str,
@@ -496,15 +520,15 @@ def _held(
     return goal, np.clip(holds, 0, 1)
 
 
-def _eased(drop: np.ndarray, rate_hz: float) -> np.ndarray:
+def _ease_drop(drop: np.ndarray, rate_hz: float) -> np.ndarray:
     """A drop of at least so much, that comes and goes gently."""
     width = max(1, round(_EASE_S * rate_hz))
     most = ndimage.maximum_filter1d(np.maximum(drop, 0), 2 * width + 1, mode="nearest")
     return np.asarray(ndimage.gaussian_filter1d(most, width / 2, mode="nearest"))
 
 
-def _raised(heads: np.ndarray, rate_hz: float) -> np.ndarray:
+def _compute_lift(heads: np.ndarray, rate_hz: float) -> np.ndarray:
     """(T, 3) by how much a body that lies has to be lifted so as not to sink into the floor."""
     names = [name for name in BONES if name.partition(".")[0] in _THICK]
     low = np.min([heads[:, BONES.index(n), 2] - _THICK[n.partition(".")[0]] for n in names], axis=0)
-    return np.outer(_eased(-low - 0.02, rate_hz), [0.0, 0.0, 1.0])
+    return np.outer(_ease_drop(-low - 0.02, rate_hz), [0.0, 0.0, 1.0])

@@ -20,38 +20,38 @@ from typing import TypeAlias
 import numpy as np
 
 from masquerade import _optional
-from masquerade._optional import Later
-from masquerade.avatars.segment import Edged
+from masquerade._optional import lazy_module
+from masquerade.avatars.segment import SoftMask
 from masquerade.errors import BadInput
 
-cv2 = Later("cv2", extra="vision")
+cv2 = lazy_module("cv2", extra="vision")
 
 
 _LINES = 240  # of the picture in which pieces are compared
 _RING = 6  # pixels around a hole, of that
 _UP = 0.02  # what a piece from above or below is thought worse by, a pixel, in shares of a variance
-_SMALL = 480  # lines at which a hole is filled from its rim
+_RIM_FILL_LINES = 480  # lines at which a hole is filled from its rim
 _REACH = 5  # pixels, of that
 _TONE_PX = 8  # pixels in one of the small picture in which tones are compared
-_ODD = 48  # shades: a larger difference is another thing, no other light
+_MAX_TONE_SHADES = 48  # shades: a larger difference is another thing, no other light
 
 
-def painted(picture: np.ndarray, hole: np.ndarray) -> np.ndarray:
+def fill_holes(picture: np.ndarray, hole: np.ndarray) -> np.ndarray:
     """(H, W, 3) uint8: a picture whose holes (H, W) bool are filled; all else is as it was."""
     if hole.all():
         return np.full_like(picture, 128)
-    out = _from_rim(picture, hole)
+    out = _fill_from_rim(picture, hole)
     count, labels, boxes, _ = cv2.connectedComponentsWithStats(hole.astype(np.uint8))
     for number in range(1, count):
         left, top, wide, tall = boxes[number, :4].tolist()
-        shift = _best_shift(picture, hole, (top, left, tall, wide))
+        shift = _find_best_shift(picture, hole, (top, left, tall, wide))
         if shift is not None:
             part = np.s_[top : top + tall, left : left + wide]
-            _put(out, picture, labels == number, part, shift)
+            _copy_patch(out, picture, labels == number, part, shift)
     return out
 
 
-def toned(frame: np.ndarray, place: np.ndarray, hidden: np.ndarray) -> np.ndarray:
+def carry_tone(frame: np.ndarray, place: np.ndarray, hidden: np.ndarray) -> np.ndarray:
     """(H, W, 3): what a frame has more than a place around ``hidden``, smoothly carried into it."""
     rows, columns = hidden.shape
     size = (-(-columns // _TONE_PX), -(-rows // _TONE_PX))
@@ -60,12 +60,14 @@ def toned(frame: np.ndarray, place: np.ndarray, hidden: np.ndarray) -> np.ndarra
         for one in (frame, place, hidden.astype(np.uint8) * 255)
     )
     apart = small.astype(np.float32) - behind
-    known = ((share[..., 0] == 0) & (np.abs(apart).max(axis=2) < _ODD)).astype(np.float32)
-    filled = _pulled(apart * known[..., None], known)
+    known = ((share[..., 0] == 0) & (np.abs(apart).max(axis=2) < _MAX_TONE_SHADES)).astype(
+        np.float32
+    )
+    filled = _spread_known_values(apart * known[..., None], known)
     return np.asarray(cv2.resize(filled, (columns, rows), interpolation=cv2.INTER_LINEAR))
 
 
-def _best_shift(
+def _find_best_shift(
     picture: np.ndarray, hole: np.ndarray, box: tuple[int, int, int, int]
 ) -> tuple[int, int] | None:
     """Rows and columns from a hole to the piece that fits it best; None if there is none."""
@@ -106,7 +108,7 @@ def _best_shift(
     )
 
 
-def _put(
+def _copy_patch(
     out: np.ndarray,
     picture: np.ndarray,
     hole: np.ndarray,
@@ -124,15 +126,15 @@ def _put(
         slice(each.start + by, each.stop + by) for each, by in zip(around, shift, strict=True)
     )
     piece, own = picture[from_there], hole[around]
-    light = toned(picture[around], piece, own)
+    light = carry_tone(picture[around], piece, own)
     filled = np.rint(piece + light).clip(0, 255).astype(np.uint8)
     np.copyto(out[around], filled, where=own[..., None])
 
 
-def _from_rim(picture: np.ndarray, hole: np.ndarray) -> np.ndarray:
+def _fill_from_rim(picture: np.ndarray, hole: np.ndarray) -> np.ndarray:
     """Colours carried in from the rim, in smaller."""
     rows, columns = hole.shape
-    scale = min(1.0, _SMALL / rows)
+    scale = min(1.0, _RIM_FILL_LINES / rows)
     size = (max(1, round(columns * scale)), max(1, round(rows * scale)))
     gone = cv2.resize(hole.astype(np.uint8) * 255, size, interpolation=cv2.INTER_AREA) > 0
     gone = gone.reshape(size[::-1])
@@ -145,13 +147,13 @@ def _from_rim(picture: np.ndarray, hole: np.ndarray) -> np.ndarray:
     return np.where(hole[..., None], whole.reshape(picture.shape), picture)
 
 
-def _pulled(sums: np.ndarray, share: np.ndarray) -> np.ndarray:
+def _spread_known_values(sums: np.ndarray, share: np.ndarray) -> np.ndarray:
     """Where ``share`` (H, W) of the values is known, their mean; elsewhere what is around."""
     height, width = share.shape
     if height == 1 and width == 1:
         return np.asarray(sums / max(float(share[0, 0]), 1e-6))
     half = (-(-width // 2), -(-height // 2))
-    coarse = _pulled(
+    coarse = _spread_known_values(
         np.atleast_3d(cv2.resize(sums, half, interpolation=cv2.INTER_AREA)).reshape(
             *half[::-1], -1
         ),
@@ -168,8 +170,8 @@ _MARGIN_PX = 32  # around people, where the light is compared
 _WINDOW, _OVERLAP = 40, 8  # frames that a user's network is given at a time
 
 
-def emptied(
-    frame: np.ndarray, place: np.ndarray, people: Edged, *, is_same_light: bool = False
+def remove_people(
+    frame: np.ndarray, place: np.ndarray, people: SoftMask, *, is_same_light: bool = False
 ) -> np.ndarray:
     """(H, W, 3) uint8: a frame in which the place stands where people were.
 
@@ -180,17 +182,17 @@ def emptied(
         is_same_light: whether the place is as bright as the frame.
     """
     out = frame.copy()
-    for part in _parts(people.q, margin=_MARGIN_PX):
+    for part in _list_mask_parts(people.q, margin=_MARGIN_PX):
         before, behind, q = frame[part], place[part], people.q[part]
         if not is_same_light:
-            behind = cv2.add(behind, toned(before, behind, q), dtype=cv2.CV_8U)
+            behind = cv2.add(behind, carry_tone(before, behind, q), dtype=cv2.CV_8U)
         alpha = people.alpha[part]
         mixed = cv2.blendLinear(before, behind, 1 - alpha, alpha)
         np.copyto(out[part], mixed, where=q[..., None])
     return out
 
 
-def _parts(mask: np.ndarray, *, margin: int) -> list[tuple[slice, slice]]:
+def _list_mask_parts(mask: np.ndarray, *, margin: int) -> list[tuple[slice, slice]]:
     """Rows and columns around each thing in a mask, with a margin."""
     height, width = mask.shape
     rows, columns = -(-height // margin), -(-width // margin)
@@ -216,11 +218,11 @@ def from_module(path: Path) -> Inpaint:
     Raises:
         BadInput: if there is no such file, it cannot be run, or has no such function.
     """
-    found = _optional.function(path, "inpaint", signature="frames, people")
-    return lambda frames, people: _checked(found(frames, people), frames, path)
+    found = _optional.load_function(path, "inpaint", signature="frames, people")
+    return lambda frames, people: _check_inpainted(found(frames, people), frames, path)
 
 
-def _checked(found: object, frames: np.ndarray, path: Path) -> np.ndarray:
+def _check_inpainted(found: object, frames: np.ndarray, path: Path) -> np.ndarray:
     got = np.asarray(found)
     if got.shape != frames.shape or got.dtype != np.uint8:
         raise BadInput(
@@ -229,7 +231,7 @@ def _checked(found: object, frames: np.ndarray, path: Path) -> np.ndarray:
     return got
 
 
-def in_windows(
+def run_in_windows(
     inpaint: Inpaint, pairs: Iterator[tuple[np.ndarray, np.ndarray]]
 ) -> Iterator[np.ndarray]:
     """What a function makes of a long film: windows that overlap, mixed where they do.
@@ -253,7 +255,7 @@ def in_windows(
             break
         made = inpaint(np.stack([one for one, _ in held]), np.stack([two for _, two in held]))
         if tail is not None:
-            made = _joined(tail, made)
+            made = _join_chunks(tail, made)
             tail = None
         last = len(made) if is_over else len(made) - _OVERLAP
         yield from made[:last]
@@ -262,7 +264,7 @@ def in_windows(
         yield from tail
 
 
-def _joined(before: np.ndarray, after: np.ndarray) -> np.ndarray:
+def _join_chunks(before: np.ndarray, after: np.ndarray) -> np.ndarray:
     """``after``, of which the first frames are mixed with ``before`` more and more."""
     count = len(before)
     share = (np.arange(1, count + 1) / (count + 1))[:, None, None, None].astype(np.float32)

@@ -28,7 +28,7 @@ from masquerade._optional import ndimage, optimize
 from masquerade.stage.raster import Camera
 from masquerade.stage.skeleton import POINTS
 from masquerade.vision.poses import JOINTS
-from masquerade.vision.tracks import Track
+from masquerade.vision.tracks import PersonTrack
 
 STATURE_M = 1.70  # of everybody, since a picture does not tell a tall person from a near one
 _FROM = tuple(
@@ -39,20 +39,20 @@ _FROM = tuple(
     for name in POINTS
 )
 _AT = {name: place for place, name in enumerate(POINTS)}
-_TO_CROWN = 1.09  # stature over the way from ankle by knee, hip and shoulder to the ear
+_CROWN_RATIO = 1.09  # stature over the way from ankle by knee, hip and shoulder to the ear
 _PICTURE_M = 0.012  # how far joints lie beside what the finder says,
-_FAR_M = 0.06  # where it is rather mistaken,
+_OUTLIER_M = 0.06  # where it is rather mistaken,
 _METRES_M, _DEPTH_M = 0.06, 0.10  # how far its bones point beside the truth, and in depth
 _LENGTH_M, _TRUNK_M = 0.008, 0.03  # by how much bones change their length, and the trunk
 _PUSH = 7.0  # m/s2: how hard joints are pushed
 _DEPTH_S = 0.2  # seconds over which depth is steadied at first
-_WINDOW, _OVER = 240, 24  # frames that are solved at once, and that two windows share
+_WINDOW, _WINDOW_OVERLAP = 240, 24  # frames that are solved at once, and that two windows share
 _STEPS = 120
-_NEAR = 0.2  # metres: nobody is nearer to the eye
-_LEAST = 0.02  # trust in what is not seen at all
+_MIN_DEPTH_M = 0.2  # metres: nobody is nearer to the eye
+_MIN_TRUST = 0.02  # trust in what is not seen at all
 
 
-def _edges() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _list_edges() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Pairs of points (E, 2), which of them keep their length, and which are of the trunk."""
     rigid: list[tuple[str, str]] = [("left_ear", "right_ear"), ("left_hip", "right_hip")]
     rigid += [("left_shoulder", "right_shoulder")]
@@ -70,11 +70,11 @@ def _edges() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return np.array(pairs), kind < 2, kind == 1
 
 
-_PAIRS, _IS_RIGID, _IS_TRUNK = _edges()
+_PAIRS, _IS_RIGID, _IS_TRUNK = _list_edges()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _Seen:
+class _TrackStretch:
     """What is known of a stretch of a track.
 
     Args:
@@ -94,63 +94,63 @@ class _Seen:
     step_s: float
 
 
-def points_of(track: Track) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def list_track_points(track: PersonTrack) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Pixels (T, P, 2), trust (T, P) and metres (T, P, 3) about the hips of ``POINTS``."""
     joints = np.stack([track.joints[:, list(of)].mean(axis=1) for of in _FROM], axis=1)
     world = np.stack([track.world[:, list(of)].mean(axis=1) for of in _FROM], axis=1)
-    scale = STATURE_M / _stature(world, joints[..., 2])
-    return joints[..., :2], np.maximum(joints[..., 2], _LEAST), world * scale
+    scale = STATURE_M / _estimate_stature(world, joints[..., 2])
+    return joints[..., :2], np.maximum(joints[..., 2], _MIN_TRUST), world * scale
 
 
-def placed(track: Track, camera: Camera, *, rate_hz: float) -> np.ndarray:
+def place_track(track: PersonTrack, camera: Camera, *, rate_hz: float) -> np.ndarray:
     """(T, P, 3): the finder's own metres, at the place where they are seen as they are seen."""
-    pixels, trust, world = points_of(track)
-    rays = _rays(pixels, camera)
-    return _placed(rays, trust, world, rate_hz)
+    pixels, trust, world = list_track_points(track)
+    rays = _compute_rays(pixels, camera)
+    return _place_metres(rays, trust, world, rate_hz)
 
 
-def lifted(track: Track, camera: Camera, *, rate_hz: float) -> np.ndarray:
+def lift_track(track: PersonTrack, camera: Camera, *, rate_hz: float) -> np.ndarray:
     """(T, P, 3) metres as the camera sees them, of somebody of usual stature."""
-    pixels, trust, world = points_of(track)
-    rays = _rays(pixels, camera)
-    first = _placed(rays, trust, world, rate_hz)
+    pixels, trust, world = list_track_points(track)
+    rays = _compute_rays(pixels, camera)
+    first = _place_metres(rays, trust, world, rate_hz)
     bones = world[:, _PAIRS[:, 1]] - world[:, _PAIRS[:, 0]]
-    lengths = _lengths(bones, trust)
+    lengths = _estimate_bone_lengths(bones, trust)
     out, weight = np.zeros_like(first), np.zeros((len(first), 1, 1))
-    for start in range(0, max(len(first) - _OVER, 1), _WINDOW - _OVER):
+    for start in range(0, max(len(first) - _WINDOW_OVERLAP, 1), _WINDOW - _WINDOW_OVERLAP):
         rows = slice(start, min(start + _WINDOW, len(first)))
-        seen = _Seen(
+        seen = _TrackStretch(
             rays=rays[rows],
             trust=trust[rows],
             bones=bones[rows],
             lengths=lengths,
-            depth=np.maximum(first[rows, :, 2].mean(axis=1), _NEAR),
+            depth=np.maximum(first[rows, :, 2].mean(axis=1), _MIN_DEPTH_M),
             step_s=1 / rate_hz,
         )
-        part = _fade(rows.stop - rows.start, at_start=start > 0, at_end=rows.stop < len(first))
-        out[rows] += part * _solved(first[rows], seen)
+        part = _make_fade(rows.stop - rows.start, at_start=start > 0, at_end=rows.stop < len(first))
+        out[rows] += part * _solve_points(first[rows], seen)
         weight[rows] += part
     return np.asarray(out / weight)
 
 
-def _fade(count: int, *, at_start: bool, at_end: bool) -> np.ndarray:
+def _make_fade(count: int, *, at_start: bool, at_end: bool) -> np.ndarray:
     part = np.ones(count)
-    ramp = (np.arange(_OVER) + 1) / (_OVER + 1)
+    ramp = (np.arange(_WINDOW_OVERLAP) + 1) / (_WINDOW_OVERLAP + 1)
     if at_start:
-        part[:_OVER] *= ramp[:count]
+        part[:_WINDOW_OVERLAP] *= ramp[:count]
     if at_end:
-        part[-_OVER:] *= ramp[::-1][-count:]
+        part[-_WINDOW_OVERLAP:] *= ramp[::-1][-count:]
     return part[:, None, None]
 
 
-def _rays(pixels: np.ndarray, camera: Camera) -> np.ndarray:
+def _compute_rays(pixels: np.ndarray, camera: Camera) -> np.ndarray:
     return np.asarray((pixels - [camera.width / 2, camera.height / 2]) / camera.focal_px)
 
 
-def _stature(world: np.ndarray, trust: np.ndarray) -> float:
+def _estimate_stature(world: np.ndarray, trust: np.ndarray) -> float:
     """What the finder's metres say; only to make all people equally tall."""
 
-    def way(one: str, other: str) -> np.ndarray:
+    def compute_joint_way(one: str, other: str) -> np.ndarray:
         found = [
             np.linalg.norm(
                 world[:, _AT[f"{side}_{one}"]] - world[:, _AT[f"{side}_{other}"]], axis=1
@@ -159,13 +159,17 @@ def _stature(world: np.ndarray, trust: np.ndarray) -> float:
         ]
         return np.asarray(np.mean(found, axis=0))
 
-    sums = way("ankle", "knee") + way("knee", "hip") + way("hip", "shoulder")
-    sums = sums + way("shoulder", "ear")
+    sums = (
+        compute_joint_way("ankle", "knee")
+        + compute_joint_way("knee", "hip")
+        + compute_joint_way("hip", "shoulder")
+    )
+    sums = sums + compute_joint_way("shoulder", "ear")
     sure = trust.mean(axis=1)
-    return _TO_CROWN * max(float(np.median(sums[sure >= np.median(sure)])), 0.3)
+    return _CROWN_RATIO * max(float(np.median(sums[sure >= np.median(sure)])), 0.3)
 
 
-def _lengths(bones: np.ndarray, trust: np.ndarray) -> np.ndarray:
+def _estimate_bone_lengths(bones: np.ndarray, trust: np.ndarray) -> np.ndarray:
     """(E,): the median of each bone over frames that show it, left and right alike."""
     long = np.linalg.norm(bones, axis=2)
     sure = np.minimum(trust[:, _PAIRS[:, 0]], trust[:, _PAIRS[:, 1]])
@@ -176,50 +180,61 @@ def _lengths(bones: np.ndarray, trust: np.ndarray) -> np.ndarray:
     return np.array([found[groups[name]].mean() for name in names])
 
 
-def _placed(rays: np.ndarray, trust: np.ndarray, world: np.ndarray, rate_hz: float) -> np.ndarray:
+def _place_metres(
+    rays: np.ndarray, trust: np.ndarray, world: np.ndarray, rate_hz: float
+) -> np.ndarray:
     """Metres moved, frame by frame, to where least squares of what is seen puts them."""
     weight = trust / trust.sum(axis=1, keepdims=True)
     u, v = rays[..., 0], rays[..., 1]
     right, down = u * world[..., 2] - world[..., 0], v * world[..., 2] - world[..., 1]
 
-    def mean(values: np.ndarray) -> np.ndarray:
+    def average_trusted(values: np.ndarray) -> np.ndarray:
         return np.asarray((weight * values).sum(axis=1))
 
-    u0, v0, r0, d0 = mean(u), mean(v), mean(right), mean(down)
-    spread = mean((u - u0[:, None]) ** 2 + (v - v0[:, None]) ** 2)
-    held = mean((u - u0[:, None]) * right + (v - v0[:, None]) * down)
+    u0, v0, r0, d0 = (
+        average_trusted(u),
+        average_trusted(v),
+        average_trusted(right),
+        average_trusted(down),
+    )
+    spread = average_trusted((u - u0[:, None]) ** 2 + (v - v0[:, None]) ** 2)
+    held = average_trusted((u - u0[:, None]) * right + (v - v0[:, None]) * down)
     depth = np.clip(-held / np.maximum(spread, 1e-9), 0.4, 200.0)
     if len(depth) > 1:
         width = max(_DEPTH_S * rate_hz, 0.5)
         depth = np.exp(ndimage.gaussian_filter1d(np.log(depth), width, mode="nearest"))
     step = np.stack([r0 + u0 * depth, d0 + v0 * depth, depth], axis=1)
     found = world + step[:, None]
-    found[..., 2] = np.maximum(found[..., 2], _NEAR)
+    found[..., 2] = np.maximum(found[..., 2], _MIN_DEPTH_M)
     return np.asarray(found)
 
 
-def _solved(first: np.ndarray, seen: _Seen) -> np.ndarray:
+def _solve_points(first: np.ndarray, seen: _TrackStretch) -> np.ndarray:
     """The least sum of squares."""
 
-    def cost(flat: np.ndarray) -> tuple[float, np.ndarray]:
-        value, slope = _cost(flat.reshape(first.shape), seen)
+    def compute_flat_cost(flat: np.ndarray) -> tuple[float, np.ndarray]:
+        value, slope = _compute_lift_cost(flat.reshape(first.shape), seen)
         return value, slope.ravel()
 
-    found, _, _ = optimize.fmin_l_bfgs_b(cost, first.ravel(), m=12, factr=1e9, maxiter=_STEPS)
+    found, _, _ = optimize.fmin_l_bfgs_b(
+        compute_flat_cost, first.ravel(), m=12, factr=1e9, maxiter=_STEPS
+    )
     return np.asarray(found.reshape(first.shape))
 
 
-def _cost(points: np.ndarray, seen: _Seen) -> tuple[float, np.ndarray]:
+def _compute_lift_cost(points: np.ndarray, seen: _TrackStretch) -> tuple[float, np.ndarray]:
     """The sum of squares and its gradient (T, P, 3)."""
     slope = np.zeros_like(points)
-    depth = np.maximum(points[..., 2:], _NEAR)
+    depth = np.maximum(points[..., 2:], _MIN_DEPTH_M)
     # Beside what is seen, in metres there; what is far beside counts less and less.
     beside = (points[..., :2] / depth - seen.rays) * seen.depth[:, None, None]
-    square = (beside**2).sum(axis=2) / _FAR_M**2
+    square = (beside**2).sum(axis=2) / _OUTLIER_M**2
     root = np.sqrt(1 + square)
-    scale = seen.trust * _FAR_M**2 / _PICTURE_M**2
+    scale = seen.trust * _OUTLIER_M**2 / _PICTURE_M**2
     value = 2 * float((scale * (root - 1)).sum())
-    pull = (2 * scale / root / _FAR_M**2)[..., None] * beside * seen.depth[:, None, None] / depth
+    pull = (
+        (2 * scale / root / _OUTLIER_M**2)[..., None] * beside * seen.depth[:, None, None] / depth
+    )
     slope[..., :2] += pull
     slope[..., 2] -= (pull * points[..., :2] / depth).sum(axis=2)
     # Bones that point elsewhere, or have another length.
@@ -249,20 +264,20 @@ FOV_DEG = 50.0  # between the upper and the lower edge, if nobody knows
 _EYE_M = 1.5  # the height of a camera that sees nobody's feet
 _USUAL_DEG = 8.0  # by which a camera looks down that sees nobody stand
 _SURE_S = 0.5  # seconds of standing after which people say more than what is usual
-_LEVEL_DEG, _MOST_DEG = -20.0, 60.0  # down from the horizon
+_LEVEL_DEG, _MAX_LEAN_DEG = -20.0, 60.0  # down from the horizon
 _LEANS = 0.07  # radians by which people lean
 _SURE_DEG = 3.0  # how well people who stand say where down is
-_OFF_M = 0.12  # how far feet lie beside the floor
-_UPRIGHT = 0.88  # of the length of a straight body
-_SLOW = 0.35, 0.9  # m/s: a foot that stands is slower than one of these,
-_SLOWER = 0.2  # in between, than this share of the fastest foot in the same stride
+_FLOOR_SPREAD_M = 0.12  # how far feet lie beside the floor
+_MIN_UPRIGHT_SHARE = 0.88  # of the length of a straight body
+_MAX_STANDING_SPEEDS = 0.35, 0.9  # m/s: a foot that stands is slower than one of these,
+_MAX_STANDING_SHARE = 0.2  # in between, than this share of the fastest foot in the same stride
 _STRIDE_S = 0.5  # seconds before and after
-_SEEN = 0.3  # trust from which feet count
+_MIN_FOOT_TRUST = 0.3  # trust from which feet count
 _FEET = [[_AT[f"{side}_{part}"] for part in ("ankle", "heel", "toe")] for side in ("left", "right")]
 
 
-def camera_of(
-    tracks: Sequence[Track],
+def estimate_camera(
+    tracks: Sequence[PersonTrack],
     *,
     height: int,
     width: int,
@@ -283,21 +298,21 @@ def camera_of(
     _check.count(height=height, width=width)
     if eye_m is not None:
         _check.positive(eye_m=eye_m)
-    level = _camera((0.0, 0.0), _EYE_M, fov_deg, height, width)
-    points = [placed(track, level, rate_hz=rate_hz) for track in tracks]
-    lean = _lean(points, [points_of(track)[1] for track in tracks], rate_hz)
-    feet = [standing(*each, rate_hz=rate_hz) for each in zip(tracks, points, strict=True)]
-    soles = [_soles(each)[stand] for each, stand in zip(points, feet, strict=True)]
+    level = _make_leaning_camera((0.0, 0.0), _EYE_M, fov_deg, height, width)
+    points = [place_track(track, level, rate_hz=rate_hz) for track in tracks]
+    lean = _estimate_camera_lean(points, [list_track_points(track)[1] for track in tracks], rate_hz)
+    feet = [find_standing_feet(*each, rate_hz=rate_hz) for each in zip(tracks, points, strict=True)]
+    soles = [_compute_soles(each)[stand] for each, stand in zip(points, feet, strict=True)]
     if not sum(map(len, soles)):
-        return _camera(lean, eye_m or _EYE_M, fov_deg, height, width)
-    lean, eye = _floor(np.concatenate(soles), lean)
-    return _camera(lean, eye_m or eye, fov_deg, height, width)
+        return _make_leaning_camera(lean, eye_m or _EYE_M, fov_deg, height, width)
+    lean, eye = _estimate_floor(np.concatenate(soles), lean)
+    return _make_leaning_camera(lean, eye_m or eye, fov_deg, height, width)
 
 
-def standing(track: Track, points: np.ndarray, *, rate_hz: float) -> np.ndarray:
+def find_standing_feet(track: PersonTrack, points: np.ndarray, *, rate_hz: float) -> np.ndarray:
     """(T, 2) bool: which foot stands, of points (T, P, 3) in metres; an unseen one does not."""
-    _, trust, _ = points_of(track)
-    found = np.stack([trust[:, foot].mean(axis=1) for foot in _FEET], axis=1) > _SEEN
+    _, trust, _ = list_track_points(track)
+    found = np.stack([trust[:, foot].mean(axis=1) for foot in _FEET], axis=1) > _MIN_FOOT_TRUST
     if len(points) > 1:
         middle = np.stack([points[:, foot].mean(axis=1) for foot in _FEET], axis=1)
         middle = ndimage.gaussian_filter1d(middle, max(0.03 * rate_hz, 0.5), axis=0, mode="nearest")
@@ -305,14 +320,14 @@ def standing(track: Track, points: np.ndarray, *, rate_hz: float) -> np.ndarray:
         speed = np.linalg.norm(np.gradient(middle[..., :2], axis=0), axis=2) * rate_hz
         near = 2 * round(_STRIDE_S * rate_hz) + 1
         fastest = ndimage.maximum_filter1d(speed.max(axis=1), near, mode="nearest")[:, None]
-        found &= speed < np.clip(_SLOWER * fastest, *_SLOW)
+        found &= speed < np.clip(_MAX_STANDING_SHARE * fastest, *_MAX_STANDING_SPEEDS)
     for foot in range(2):  # neither for a moment, nor not for a moment
-        gone = ~_runs(~found[:, foot], max(1, round(0.12 * rate_hz)))
-        found[:, foot] = _runs(gone, max(1, round(0.1 * rate_hz)))
+        gone = ~_keep_long_runs(~found[:, foot], max(1, round(0.12 * rate_hz)))
+        found[:, foot] = _keep_long_runs(gone, max(1, round(0.1 * rate_hz)))
     return np.asarray(found)
 
 
-def _runs(flags: np.ndarray, least: int) -> np.ndarray:
+def _keep_long_runs(flags: np.ndarray, least: int) -> np.ndarray:
     """Only runs of at least so many."""
     edges = np.flatnonzero(np.diff(np.concatenate([[0], flags.astype(int), [0]])))
     out = np.zeros(len(flags), bool)
@@ -321,12 +336,14 @@ def _runs(flags: np.ndarray, least: int) -> np.ndarray:
     return out
 
 
-def _soles(points: np.ndarray) -> np.ndarray:
+def _compute_soles(points: np.ndarray) -> np.ndarray:
     """(T, 2, 3): the middle between heel and toe."""
     return np.stack([points[:, foot[1:]].mean(axis=1) for foot in _FEET], axis=1)
 
 
-def _lean(points: list[np.ndarray], trust: list[np.ndarray], rate_hz: float) -> tuple[float, float]:
+def _estimate_camera_lean(
+    points: list[np.ndarray], trust: list[np.ndarray], rate_hz: float
+) -> tuple[float, float]:
     """Radians by which the camera looks down and is rolled, from people who stand."""
     ups = []
     for each, sure in zip(points, trust, strict=True):
@@ -337,15 +354,17 @@ def _lean(points: list[np.ndarray], trust: list[np.ndarray], rate_hz: float) -> 
         way = shoulder - ankle
         parts = ((ankle, knee), (knee, hip), (hip, shoulder))
         whole = np.sum([np.linalg.norm(b - a, axis=1) for a, b in parts], axis=0)
-        is_up = np.linalg.norm(way, axis=1) > _UPRIGHT * whole
-        is_up &= sure[:, [foot[0] for foot in _FEET]].mean(axis=1) > _SEEN
+        is_up = np.linalg.norm(way, axis=1) > _MIN_UPRIGHT_SHARE * whole
+        is_up &= sure[:, [foot[0] for foot in _FEET]].mean(axis=1) > _MIN_FOOT_TRUST
         is_up &= -way[:, 1] > 0.5 * np.linalg.norm(way, axis=1)
         ups.append(way[is_up] / np.linalg.norm(way[is_up], axis=1, keepdims=True))
     held = np.concatenate(ups) if ups else np.zeros((0, 3))
     if not len(held):
         return math.radians(_USUAL_DEG), 0.0
     right, down, away = -np.median(held, axis=0)
-    tilt = np.clip(math.atan2(away, math.hypot(right, down)), *np.radians([_LEVEL_DEG, _MOST_DEG]))
+    tilt = np.clip(
+        math.atan2(away, math.hypot(right, down)), *np.radians([_LEVEL_DEG, _MAX_LEAN_DEG])
+    )
     known = len(held) / (len(held) + _SURE_S * rate_hz)
     tilt = known * tilt + (1 - known) * math.radians(_USUAL_DEG)
     roll = math.atan2(right, down)  # a little is rather somebody who leans
@@ -353,7 +372,9 @@ def _lean(points: list[np.ndarray], trust: list[np.ndarray], rate_hz: float) -> 
     return float(tilt), roll
 
 
-def _floor(soles: np.ndarray, lean: tuple[float, float]) -> tuple[tuple[float, float], float]:
+def _estimate_floor(
+    soles: np.ndarray, lean: tuple[float, float]
+) -> tuple[tuple[float, float], float]:
     """How the camera leans, and its height over a floor under these soles (N, 3)."""
     tilt, roll = lean
     best = math.inf, tilt, _EYE_M
@@ -361,14 +382,14 @@ def _floor(soles: np.ndarray, lean: tuple[float, float]) -> tuple[tuple[float, f
         down = [math.sin(roll) * np.cos(angle), math.cos(roll) * np.cos(angle), np.sin(angle)]
         below = soles @ np.array(down)
         eye = float(np.median(below))
-        off = np.sqrt(1 + ((below - eye) / _OFF_M) ** 2).mean() - 1
+        off = np.sqrt(1 + ((below - eye) / _FLOOR_SPREAD_M) ** 2).mean() - 1
         cost = off * 8 + (np.degrees(angle - tilt) / _SURE_DEG) ** 2 / 2
         if cost < best[0] and eye > 0.1:
             best = float(cost), float(angle), eye
     return (best[1], roll), float(np.clip(best[2], 0.2, 50.0))
 
 
-def _camera(
+def _make_leaning_camera(
     lean: tuple[float, float], eye: float, fov_deg: float, height: int, width: int
 ) -> Camera:
     tilt, roll = lean

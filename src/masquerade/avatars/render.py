@@ -22,18 +22,18 @@ from typing import NamedTuple
 import numpy as np
 
 from masquerade import _check
-from masquerade._optional import Later, ndimage
+from masquerade._optional import lazy_module, ndimage
 from masquerade.avatars.body import StandIn
-from masquerade.avatars.diffusion import Diffusion, FigureCrop
-from masquerade.avatars.segment import shown_faces
+from masquerade.avatars.diffusion import FigureCrop, FigureDiffusion
+from masquerade.avatars.segment import select_visible_faces
 from masquerade.io.streams import Spool
 from masquerade.joints import JOINTS
 from masquerade.stage import figure, raster
 from masquerade.stage.bodies import BONES
-from masquerade.stage.figure import SAMPLES, Dressed, Person, mix, skinned
-from masquerade.stage.raster import Camera, Light
+from masquerade.stage.figure import SAMPLES, DressedPeople, Person, compute_skin, mix_people
+from masquerade.stage.raster import Camera, SceneLight
 
-cv2 = Later("cv2", extra="vision")
+cv2 = lazy_module("cv2", extra="vision")
 
 
 _DARK = 0.45  # how much of the light a contact shadow takes, at most
@@ -45,7 +45,7 @@ _BRIGHT = 1.15  # of people over the mean of the place: they stand out a little
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Rendered:
+class RenderedFrame:
     """A frame with figures in it.
 
     Args:
@@ -67,10 +67,10 @@ def render_figures(
     background: np.ndarray,
     *,
     camera: Camera,
-    light: Light,
+    light: SceneLight,
     shadow: bool = False,
     people: np.ndarray | None = None,
-) -> Rendered:
+) -> RenderedFrame:
     """One frame.
 
     Args:
@@ -78,7 +78,7 @@ def render_figures(
         number: of the frame.
         background: (H, W, 3) uint8 without people; is not changed.
         camera: of the film.
-        light: on the figures, see ``light_of``.
+        light: on the figures, see ``estimate_light``.
         shadow: whether feet darken the floor where they stand.
         people: (H, W) bool, where people were; hidden legs are drawn nowhere else.
     """
@@ -89,7 +89,7 @@ def render_figures(
             f"Expected a background of {camera.height} x {camera.width} pixels as the camera "
             f"has, got {rows} x {columns}."
         )
-    out = Rendered(
+    out = RenderedFrame(
         image=background.copy(),
         alpha=np.zeros((rows, columns), np.float32),
         depth=np.full((rows, columns), np.inf, np.float32),
@@ -99,22 +99,22 @@ def render_figures(
     if not here:
         return out
     place_of = np.array([number])
-    posed = {k: figures[k].posed.at(place_of - figures[k].start) for k in here}
-    far = {k: float(camera.see(posed[k].heads[0, 0])[2]) for k in here}
+    posed = {k: figures[k].posed.select_times(place_of - figures[k].start) for k in here}
+    far = {k: float(camera.project_points(posed[k].heads[0, 0])[2]) for k in here}
     if shadow:
         for k in here:
-            _shade(out, posed[k].heads[0], camera)
+            _shade_floor(out, posed[k].heads[0], camera)
     for k in sorted(here, key=lambda each: -far[each]):
-        person, is_hidden = figures[k].person, figures[k].hidden_at(number)
-        vertices, normals = (each[0] for each in skinned(person.model, person, posed[k]))
-        seen, faces = camera.see(vertices.astype(np.float64)), person.model.faces
+        person, is_hidden = figures[k].person, figures[k].find_hidden_legs(number)
+        vertices, normals = (each[0] for each in compute_skin(person.model, person, posed[k]))
+        seen, faces = camera.project_points(vertices.astype(np.float64)), person.model.faces
         if people is not None and is_hidden.any():
-            faces = shown_faces(person.model, seen, is_hidden, people)
-        _draw(out, k, _SeenFigure(person, seen, normals.astype(np.float64), faces), light)
+            faces = select_visible_faces(person.model, seen, is_hidden, people)
+        _draw_figure(out, k, _SeenFigure(person, seen, normals.astype(np.float64), faces), light)
     return out
 
 
-def light_of(background: np.ndarray, camera: Camera) -> Light:
+def estimate_light(background: np.ndarray, camera: Camera) -> SceneLight:
     """Light as it is in a place without people: its mean colour, and the side that is brighter."""
     _check.shape("H W 3", background=background)
     values = background.astype(np.float64)[:: max(1, len(background) // 128)] / 255
@@ -125,13 +125,13 @@ def light_of(background: np.ndarray, camera: Camera) -> Light:
     half_row, half_column = (max(1, size // 2) for size in grey.shape)
     right = float(grey[:, -half_column:].mean() - grey[:, :half_column].mean()) / level
     above = float(grey[:half_row].mean() - grey[-half_row:].mean()) / level
-    across, _, ahead = camera.axes
+    across, _, ahead = camera.view_axes
     towards = np.clip(1.2 * right, -0.8, 0.8) * across - 0.6 * ahead
     towards = towards + np.array([0.0, 0.0, 0.9 + np.clip(0.5 * above, -0.3, 0.6)])
     towards = towards / np.linalg.norm(towards)
     tint = mean / level
     colour = np.clip(_BRIGHT * (0.35 + 1.3 * level) * (0.5 + 0.5 * tint), 0.15, 1.25)
-    return Light(
+    return SceneLight(
         towards=(float(towards[0]), float(towards[1]), float(towards[2])),
         colour=(float(colour[0]), float(colour[1]), float(colour[2])),
         ambient=_AMBIENT,
@@ -147,34 +147,34 @@ class _SeenFigure(NamedTuple):
     faces: np.ndarray
 
 
-def _draw(out: Rendered, place: int, one: _SeenFigure, light: Light) -> None:
+def _draw_figure(out: RenderedFrame, place: int, one: _SeenFigure, light: SceneLight) -> None:
     """Put one figure over those that are farther away."""
-    window = _window(one.seen, out.alpha.shape)
+    window = _find_body_window(one.seen, out.alpha.shape)
     if window is None:
         return
     rows, columns = window
     before = np.minimum(out.depth[window], _FAR_M)
-    buffer = raster.blank(before.repeat(SAMPLES, 0).repeat(SAMPLES, 1))
+    buffer = raster.make_depth_buffer(before.repeat(SAMPLES, 0).repeat(SAMPLES, 1))
     corner = np.array([columns.start, rows.start, 0.0])
-    raster.draw((one.seen - corner) * [SAMPLES, SAMPLES, 1], one.faces, buffer)
+    raster.rasterise_mesh((one.seen - corner) * [SAMPLES, SAMPLES, 1], one.faces, buffer)
     covered = buffer.face >= 0
-    share = np.mean(_samples(covered.astype(np.float32)), axis=0)
-    nearest = np.max(_samples(np.where(covered, buffer.nearness, 0.0)), axis=0)
+    share = np.mean(_list_sample_planes(covered.astype(np.float32)), axis=0)
+    nearest = np.max(_list_sample_planes(np.where(covered, buffer.nearness, 0.0)), axis=0)
     whose = np.empty(share.shape, np.int8)
-    dressed = Dressed(one.faces, (one.person.paint,), (one.normals,))
-    mix(buffer, dressed, light, out.image[window], whose)
+    dressed = DressedPeople(one.faces, (one.person.paint,), (one.normals,))
+    mix_people(buffer, dressed, light, out.image[window], whose)
     is_own = share > 0
     out.alpha[window] = 1 - (1 - out.alpha[window]) * (1 - share)
     out.depth[window][is_own] = 1 / nearest[is_own]
     out.owner[window][is_own] = place
 
 
-def _samples(values: np.ndarray) -> list[np.ndarray]:
+def _list_sample_planes(values: np.ndarray) -> list[np.ndarray]:
     """(H, W) of each sample of a pixel."""
     return [values[i::SAMPLES, j::SAMPLES] for i in range(SAMPLES) for j in range(SAMPLES)]
 
 
-def _window(seen: np.ndarray, size: tuple[int, ...]) -> tuple[slice, slice] | None:
+def _find_body_window(seen: np.ndarray, size: tuple[int, ...]) -> tuple[slice, slice] | None:
     """Rows and columns that a body (V, 3) can reach, if there are any in the picture."""
     ahead = seen[seen[:, 2] > raster.NEAR, :2]
     if not len(ahead):
@@ -186,7 +186,7 @@ def _window(seen: np.ndarray, size: tuple[int, ...]) -> tuple[slice, slice] | No
     return slice(int(top), int(bottom)), slice(int(left), int(right))
 
 
-def _shade(out: Rendered, heads: np.ndarray, camera: Camera) -> None:
+def _shade_floor(out: RenderedFrame, heads: np.ndarray, camera: Camera) -> None:
     """Darken the floor under each foot; soft, so that no pixel is all shadow."""
     for letter in "LR":
         ankle = heads[BONES.index(f"foot.{letter}")].astype(np.float64)
@@ -194,12 +194,12 @@ def _shade(out: Rendered, heads: np.ndarray, camera: Camera) -> None:
         spot = np.array([ankle[0], ankle[1], 0.0])
         ring = np.linspace(0, 2 * np.pi, 24, endpoint=False)
         rim = spot + 1.6 * _SHADOW_M * np.stack([np.cos(ring), np.sin(ring), 0 * ring], axis=1)
-        seen = camera.see(rim)
-        window = _window(seen, out.alpha.shape)
+        seen = camera.project_points(rim)
+        window = _find_body_window(seen, out.alpha.shape)
         if strength <= 0 or window is None or seen[:, 2].min() < 0.3:
             continue
         rows, columns = window
-        far = _on_floor(rows, columns, camera) - spot[:2]
+        far = _project_to_floor(rows, columns, camera) - spot[:2]
         part = strength * np.exp(-2 * (far**2).sum(axis=-1) / _SHADOW_M**2)
         part = np.where(part > 0.01, part, 0.0)
         dark = out.image[window] * (1 - part[..., None])
@@ -207,18 +207,18 @@ def _shade(out: Rendered, heads: np.ndarray, camera: Camera) -> None:
         out.alpha[window] = 1 - (1 - out.alpha[window]) * (1 - part)
 
 
-def _on_floor(rows: slice, columns: slice, camera: Camera) -> np.ndarray:
+def _project_to_floor(rows: slice, columns: slice, camera: Camera) -> np.ndarray:
     """(h, w, 2): where on the floor each pixel of a window lies; far away above the horizon."""
     y, x = np.mgrid[rows, columns] + 0.5
     flat = np.stack([x - camera.width / 2, y - camera.height / 2], axis=-1) / camera.focal_px
-    ways = np.concatenate([flat, np.ones((*flat.shape[:2], 1))], axis=-1) @ camera.axes
+    ways = np.concatenate([flat, np.ones((*flat.shape[:2], 1))], axis=-1) @ camera.view_axes
     down = np.minimum(ways[..., 2:], -1e-6)
     return np.asarray(np.asarray(camera.eye)[:2] - ways[..., :2] * (camera.eye[2] / down))
 
 
 _GREY = 127
 _MARGIN = 1.25  # of a crop around a figure's joints
-_LEAST_PX = 16  # half of a crop's side
+_MIN_CROP_HALF_PX = 16  # half of a crop's side
 _SMOOTH = 12  # frames before and after over which a crop moves
 _FAR_PX = 9999  # outside of the crop, beyond which lines are not followed
 _DEEP_M = 1.0  # before and behind the hips: the range of the depth picture
@@ -242,7 +242,7 @@ _POINTS = (  # and of its points
 )  # fmt: skip
 
 
-class Refined:
+class RefinedFigures:
     """The figures of a film, refined; what was made waits on disk.
 
     Args:
@@ -255,11 +255,11 @@ class Refined:
 
     def __init__(
         self,
-        diffusion: Diffusion,
+        diffusion: FigureDiffusion,
         figures: Sequence[StandIn],
         *,
         camera: Camera,
-        light: Light,
+        light: SceneLight,
         rng: np.random.Generator,
     ) -> None:
         self._figures, self._camera, self._light = figures, camera, light
@@ -267,29 +267,33 @@ class Refined:
         self._made: list[tuple[np.ndarray, Spool]] = []
         try:
             for place in range(len(figures)):
-                self._add(place, diffusion, rng)
+                self._add_figure(place, diffusion, rng)
         except BaseException:
             self.close()
             raise
 
-    def _add(self, place: int, diffusion: Diffusion, rng: np.random.Generator) -> None:
+    def _add_figure(self, place: int, diffusion: FigureDiffusion, rng: np.random.Generator) -> None:
         one = self._figures[place]
-        joints = figure.joints_3d(one.person.model, one.person, one.posed)
-        seen = self._camera.see(joints.astype(np.float64))
-        boxes, made = tubelet(seen, (self._camera.height, self._camera.width)), Spool()
+        joints = figure.compute_world_joints(one.person.model, one.person, one.posed)
+        seen = self._camera.project_points(joints.astype(np.float64))
+        boxes, made = make_tubelet(seen, (self._camera.height, self._camera.width)), Spool()
         self._made.append((boxes, made))
         with Spool(is_packed=True) as crops:
             for row, box in enumerate(boxes):
-                crops.add(self._pictures(one.start + row, box, seen[row]).tobytes())
+                crops.add_piece(
+                    self._render_guide_pictures(one.start + row, box, seen[row]).tobytes()
+                )
 
-            def look(row: int) -> FigureCrop:
+            def make_figure_crop(row: int) -> FigureCrop:
                 held = np.frombuffer(crops[row], np.uint8).reshape(4, self._side, self._side, 3)
                 return FigureCrop(image=held[0], controls=tuple(held[1:]))
 
-            for picture in diffusion.refined(len(boxes), look, rng):
-                made.add(picture.tobytes())
+            for picture in diffusion.refine_figure(len(boxes), make_figure_crop, rng):
+                made.add_piece(picture.tobytes())
 
-    def _pictures(self, number: int, box: np.ndarray, joints: np.ndarray) -> np.ndarray:
+    def _render_guide_pictures(
+        self, number: int, box: np.ndarray, joints: np.ndarray
+    ) -> np.ndarray:
         """(4, S, S, 3) uint8: a figure before grey, its depth, pose and face."""
         size = (self._camera.height, self._camera.width)
         drawn = render_figures(
@@ -308,9 +312,9 @@ class Refined:
         deep = cv2.warpAffine(depth, to_crop, square)
         at = joints[:, :2] @ to_crop[:, :2].T + to_crop[:, 2] - 0.5 * to_crop[0, 0]
         at = np.concatenate([at, joints[:, 2:]], axis=1)
-        return np.stack([image, deep[..., None].repeat(3, 2), *guides(at, self._side)])
+        return np.stack([image, deep[..., None].repeat(3, 2), *render_guides(at, self._side)])
 
-    def over(self, drawn: Rendered, number: int) -> Rendered:
+    def draw_over(self, drawn: RenderedFrame, number: int) -> RenderedFrame:
         """A frame with refined figures; only pixels that are wholly a figure's change."""
         image = drawn.image.copy()
         size = image.shape[1::-1]
@@ -334,7 +338,7 @@ class Refined:
             made.close()
 
 
-def tubelet(seen: np.ndarray, size: tuple[int, int]) -> np.ndarray:
+def make_tubelet(seen: np.ndarray, size: tuple[int, int]) -> np.ndarray:
     """(T, 3): left, top and side of a square around somebody that moves and grows smoothly.
 
     The square holds all joints that are before the camera, as far as they are in or near the frame.
@@ -348,22 +352,24 @@ def tubelet(seen: np.ndarray, size: tuple[int, int]) -> np.ndarray:
     points = np.clip(seen[..., :2], -0.5 * most, 1.5 * most)
     points = np.where(is_ahead[..., None], points, most / 2)
     centre = (points.min(axis=1) + points.max(axis=1)) / 2
-    centre = _smooth(centre)
-    half = np.maximum(_MARGIN * np.abs(points - centre[:, None]).max(axis=(1, 2)), _LEAST_PX)
+    centre = _smooth_in_time(centre)
+    half = np.maximum(
+        _MARGIN * np.abs(points - centre[:, None]).max(axis=(1, 2)), _MIN_CROP_HALF_PX
+    )
     half = ndimage.maximum_filter1d(
         half, 2 * _SMOOTH + 1, mode="nearest"
     )  # so that the mean is enough
-    half = _smooth(half)
+    half = _smooth_in_time(half)
     return np.column_stack([centre - half[:, None], 2 * half])
 
 
-def _smooth(values: np.ndarray) -> np.ndarray:
+def _smooth_in_time(values: np.ndarray) -> np.ndarray:
     """(T, ...): means over the frames before and after."""
     found = ndimage.gaussian_filter1d(values, _SMOOTH / 3, axis=0, radius=_SMOOTH, mode="nearest")
     return np.asarray(found)
 
 
-def guides(joints: np.ndarray, side: int) -> list[np.ndarray]:
+def render_guides(joints: np.ndarray, side: int) -> list[np.ndarray]:
     """Two (S, S, 3) uint8: a skeleton in OpenPose's colours, and the points of the face.
 
     A face that is turned away is not drawn.
@@ -381,11 +387,11 @@ def guides(joints: np.ndarray, side: int) -> list[np.ndarray]:
     thick = max(1, side // 128)
     for place, pair in enumerate(_LINES):
         if pair[0] in at and pair[1] in at:
-            colour = [round(0.6 * part) for part in _hue(place)]
+            colour = [round(0.6 * part) for part in _compute_hue(place)]
             cv2.line(pose, at[pair[0]], at[pair[1]], colour, 2 * thick)
     for place, name in enumerate(_POINTS):
         if name in at:
-            cv2.circle(pose, at[name], thick, _hue(place), -1)
+            cv2.circle(pose, at[name], thick, _compute_hue(place), -1)
     if joints[_FACE, 2].mean() < joints[_EARS, 2].mean():
         for place in (*_FACE, *_EARS):
             if JOINTS[place] in at:
@@ -393,7 +399,7 @@ def guides(joints: np.ndarray, side: int) -> list[np.ndarray]:
     return [pose, face]
 
 
-def _hue(place: int) -> tuple[int, int, int]:
+def _compute_hue(place: int) -> tuple[int, int, int]:
     """The colour of OpenPose's line or point of that number: 18 hues around the circle."""
     pixel = np.array([[[place * 10, 255, 255]]], np.uint8)
     red, green, blue = cv2.cvtColor(pixel, cv2.COLOR_HSV2RGB)[0, 0].tolist()

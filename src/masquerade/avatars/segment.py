@@ -36,18 +36,18 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from masquerade._optional import Later, ndimage
+from masquerade._optional import lazy_module, ndimage
 from masquerade.io.streams import MaskSpool
-from masquerade.stage.bodies import BONES, Model
+from masquerade.stage.bodies import BONES, BodyModel
 from masquerade.vision.person_detector import PersonSegmenter
-from masquerade.vision.poses import JOINTS, SHOWN_PX, Pose
-from masquerade.vision.tracks import Track
+from masquerade.vision.poses import JOINTS, SHOWN_PX, PersonPose
+from masquerade.vision.tracks import PersonTrack
 
-cv2 = Later("cv2", extra="vision")
+cv2 = lazy_module("cv2", extra="vision")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Edged:
+class SoftMask:
     """A mask with its soft rim.
 
     Args:
@@ -59,12 +59,12 @@ class Edged:
     q: np.ndarray
 
 
-def together(mask: np.ndarray, other: np.ndarray) -> np.ndarray:
+def select_touching(mask: np.ndarray, other: np.ndarray) -> np.ndarray:
     """(H, W) bool: those things in a mask that share a pixel with another mask.
 
     Example:
         >>> mask = np.array([[True, True, False, True]])
-        >>> together(mask, np.array([[True, False, False, False]]))
+        >>> select_touching(mask, np.array([[True, False, False, False]]))
         array([[ True,  True, False, False]])
     """
     count, labels = cv2.connectedComponents(mask.astype(np.uint8))
@@ -74,29 +74,29 @@ def together(mask: np.ndarray, other: np.ndarray) -> np.ndarray:
     return np.asarray(found[labels])
 
 
-def edged(mask: np.ndarray, *, grow_px: int, blend_px: int) -> Edged:
+def make_soft_edge(mask: np.ndarray, *, grow_px: int, blend_px: int) -> SoftMask:
     """The mask grown, with a soft rim of ``2 * blend_px`` pixels around it.
 
     Example:
         >>> mask = np.zeros((9, 9), bool)
         >>> mask[4, 4] = True
-        >>> soft = edged(mask, grow_px=1, blend_px=1)
+        >>> soft = make_soft_edge(mask, grow_px=1, blend_px=1)
         >>> int((soft.alpha == 1).sum()), int(soft.q.sum())
         (9, 49)
     """
     alpha, q = np.zeros(mask.shape, np.float32), np.zeros(mask.shape, bool)
-    reach = around(mask, grow_px + 3 * blend_px)
+    reach = find_mask_window(mask, grow_px + 3 * blend_px)
     part, side = mask[reach], 2 * blend_px + 1
-    soft = grown(part, grow_px + blend_px).astype(np.float32)
+    soft = grow_mask(part, grow_px + blend_px).astype(np.float32)
     if blend_px > 0:
         soft = cv2.GaussianBlur(soft, (side, side), blend_px / 1.5 + 0.3)
-    q[reach] = grown(part, grow_px + 2 * blend_px)
+    q[reach] = grow_mask(part, grow_px + 2 * blend_px)
     np.copyto(alpha[reach], soft, where=q[reach])
-    alpha[reach][grown(part, grow_px)] = 1
-    return Edged(alpha=alpha, q=q)
+    alpha[reach][grow_mask(part, grow_px)] = 1
+    return SoftMask(alpha=alpha, q=q)
 
 
-def around(mask: np.ndarray, margin: int) -> tuple[slice, slice]:
+def find_mask_window(mask: np.ndarray, margin: int) -> tuple[slice, slice]:
     """Rows and columns that a mask reaches, and a margin."""
     left, top, wide, tall = cv2.boundingRect(mask.view(np.uint8))
     return (
@@ -105,7 +105,7 @@ def around(mask: np.ndarray, margin: int) -> tuple[slice, slice]:
     )
 
 
-def grown(mask: np.ndarray, by_px: int) -> np.ndarray:
+def grow_mask(mask: np.ndarray, by_px: int) -> np.ndarray:
     """(H, W) bool: what lies within ``by_px`` of the mask, up, down, left and right."""
     if by_px < 1:
         return mask.copy()
@@ -114,23 +114,23 @@ def grown(mask: np.ndarray, by_px: int) -> np.ndarray:
     return np.asarray(cv2.dilate(wide, side.T) > 0)
 
 
-def shrunk(mask: np.ndarray, by_px: int) -> np.ndarray:
+def shrink_mask(mask: np.ndarray, by_px: int) -> np.ndarray:
     """(H, W) bool: what lies deeper than ``by_px`` in the mask; beyond the border it goes on."""
-    return np.asarray(~grown(~mask, by_px))
+    return np.asarray(~grow_mask(~mask, by_px))
 
 
 _SIDES = (("left", "L"), ("right", "R"))
 _ENDS = [[JOINTS.index(f"{side}_{end}") for end in ("knee", "ankle")] for side, _ in _SIDES]
 _PARTS = ("upperleg01", "lowerleg01", "foot")  # bones of a leg
-_DOUBT = 0.6  # trust in a leg that may be hidden
+_MAX_DOUBTED_TRUST = 0.6  # trust in a leg that may be hidden
 _AROUND_S = 1.0  # seconds before and after
-_OFTEN = 0.1  # of these, in which it lies where nobody is
+_MIN_HIDDEN_SHARE = 0.1  # of these, in which it lies where nobody is
 _NEAR_OUTLINE = 0.04  # of a body's height: so far outside of a mask
 
 Masks = Callable[[int], np.ndarray]
 
 
-def hidden_legs(track: Track, people: Masks, *, rate_hz: float) -> np.ndarray:
+def find_legs_behind(track: PersonTrack, people: Masks, *, rate_hz: float) -> np.ndarray:
     """(T, 2) bool: whether the left and the right leg of somebody are hidden.
 
     Args:
@@ -140,18 +140,20 @@ def hidden_legs(track: Track, people: Masks, *, rate_hz: float) -> np.ndarray:
     """
     trust = np.stack([track.joints[:, ends, 2].mean(axis=1) for ends in _ENDS], axis=1)
     width = 2 * max(1, round(_AROUND_S * rate_hz)) + 1
-    is_doubtful = ndimage.uniform_filter1d(trust, width, axis=0, mode="nearest") < _DOUBT
+    is_doubtful = (
+        ndimage.uniform_filter1d(trust, width, axis=0, mode="nearest") < _MAX_DOUBTED_TRUST
+    )
     is_outside = np.zeros(is_doubtful.shape)
     for at in np.flatnonzero(is_doubtful.any(axis=1)).tolist():
         margin = max(2, round(_NEAR_OUTLINE * np.ptp(track.joints[at, :, 1])))
-        mask = grown(people(track.start + at), margin)
+        mask = grow_mask(people(track.start + at), margin)
         is_outside[at] = [_is_outside(track.joints[at, ends, :2], mask) for ends in _ENDS]
     often = ndimage.uniform_filter1d(is_outside, width, axis=0, mode="nearest")
-    return np.asarray(is_doubtful & (often > _OFTEN))
+    return np.asarray(is_doubtful & (often > _MIN_HIDDEN_SHARE))
 
 
-def shown_faces(
-    model: Model, seen: np.ndarray, is_hidden: np.ndarray, people: np.ndarray
+def select_visible_faces(
+    model: BodyModel, seen: np.ndarray, is_hidden: np.ndarray, people: np.ndarray
 ) -> np.ndarray:
     """(F, 3): the triangles of a body, of hidden legs only those that lie where the person was.
 
@@ -164,19 +166,19 @@ def shown_faces(
         people: (H, W) bool; what does not hang together with what lies behind the trunk is not
             this person.
     """
-    faces, leg = model.faces, _legs(model)
-    trunk = _inside(seen[faces[leg < 0], :2].mean(axis=1), people.shape)
+    faces, leg = model.faces, _label_leg_triangles(model)
+    trunk = _select_inside(seen[faces[leg < 0], :2].mean(axis=1), people.shape)
     behind = np.zeros_like(people)
     behind[trunk[:, 1], trunk[:, 0]] = True
-    own = together(people, behind)
+    own = select_touching(people, behind)
     wanted = np.flatnonzero((leg >= 0) & is_hidden[leg])
-    is_shown = _are_in(seen[faces[wanted], :2].mean(axis=1), own)
+    is_shown = _find_points_inside(seen[faces[wanted], :2].mean(axis=1), own)
     shown = faces.copy()
     shown[wanted[~is_shown]] = faces[wanted[~is_shown], :1]
     return np.asarray(shown)
 
 
-def _legs(model: Model) -> np.ndarray:
+def _label_leg_triangles(model: BodyModel) -> np.ndarray:
     """(F,) whether a triangle is of the left leg (0), the right (1) or neither (-1)."""
     corners = model.weights.argmax(axis=1)[model.faces]
     found = np.full(len(corners), -1)
@@ -188,10 +190,13 @@ def _legs(model: Model) -> np.ndarray:
 
 def _is_outside(places: np.ndarray, mask: np.ndarray) -> bool:
     """Whether points (P, 2) lie in the picture, all of them, and none of them in the mask."""
-    return len(_inside(places, mask.shape)) == len(places) and not _are_in(places, mask).any()
+    return (
+        len(_select_inside(places, mask.shape)) == len(places)
+        and not _find_points_inside(places, mask).any()
+    )
 
 
-def _are_in(places: np.ndarray, mask: np.ndarray) -> np.ndarray:
+def _find_points_inside(places: np.ndarray, mask: np.ndarray) -> np.ndarray:
     """(P,) bool: which points (P, 2) lie in a mask."""
     across, down = np.rint(places).astype(int).T
     height, width = mask.shape
@@ -200,14 +205,14 @@ def _are_in(places: np.ndarray, mask: np.ndarray) -> np.ndarray:
     return np.asarray(is_in)
 
 
-def _inside(places: np.ndarray, size: tuple[int, ...]) -> np.ndarray:
+def _select_inside(places: np.ndarray, size: tuple[int, ...]) -> np.ndarray:
     """Points (P, 2), across and down, that lie in a picture of that size, as whole numbers."""
     whole = np.rint(places).astype(int)
     return np.asarray(whole[((whole >= 0) & (whole < size[1::-1])).all(axis=1)])
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Merged:
+class MergedFrame:
     """A frame with avatars.
 
     Args:
@@ -221,7 +226,9 @@ class Merged:
     eroded_r: np.ndarray
 
 
-def merged(behind: np.ndarray, drawn: np.ndarray, alpha: np.ndarray, *, blend_px: int) -> Merged:
+def merge_avatars(
+    behind: np.ndarray, drawn: np.ndarray, alpha: np.ndarray, *, blend_px: int
+) -> MergedFrame:
     """Avatars over what is behind them.
 
     Args:
@@ -231,20 +238,20 @@ def merged(behind: np.ndarray, drawn: np.ndarray, alpha: np.ndarray, *, blend_px
         blend_px: how wide the rim is softened, inside of the avatars.
     """
     r, whole = alpha > 0, alpha >= 1
-    certain = shrunk(whole, blend_px)
+    certain = shrink_mask(whole, blend_px)
     if not r.any():
-        return Merged(image=behind.copy(), r=r, eroded_r=certain)
-    rows, columns = _box(r)
+        return MergedFrame(image=behind.copy(), r=r, eroded_r=certain)
+    rows, columns = _find_mask_box(r)
     part = np.s_[rows, columns]
-    share = np.where(r[part], _soft(whole[part], blend_px), np.float32(0))
+    share = np.where(r[part], _compute_soft_alpha(whole[part], blend_px), np.float32(0))
     share[certain[part]] = 1.0
     mixed = behind[part] + (drawn[part].astype(np.float32) - behind[part]) * share[..., None]
     image = behind.copy()
     image[part] = np.where(r[part][..., None], np.rint(mixed), behind[part]).astype(np.uint8)
-    return Merged(image=image, r=r, eroded_r=certain)
+    return MergedFrame(image=image, r=r, eroded_r=certain)
 
 
-def _soft(whole: np.ndarray, blend_px: int) -> np.ndarray:
+def _compute_soft_alpha(whole: np.ndarray, blend_px: int) -> np.ndarray:
     """(H, W) float32: 1 inside, and less within ``blend_px`` of the rim, never below a half.
 
     What is drawn there is anti-aliased already; half of it is enough to soften a step.
@@ -256,17 +263,17 @@ def _soft(whole: np.ndarray, blend_px: int) -> np.ndarray:
     return np.asarray(cv2.blur(whole.astype(np.float32), (side, side), borderType=kind)).clip(0.5)
 
 
-def _box(mask: np.ndarray) -> tuple[slice, slice]:
+def _find_mask_box(mask: np.ndarray) -> tuple[slice, slice]:
     """The rows and columns that a mask reaches."""
     rows, columns = (np.flatnonzero(mask.any(axis=axis)) for axis in (1, 0))
     return slice(rows[0], rows[-1] + 1), slice(columns[0], columns[-1] + 1)
 
 
-_OWN = 0.15  # how likely a pixel of a posed person must be
-_SEEN = 0.3  # and one that the segmenter sees near one
+_MIN_OWN_LIKELIHOOD = 0.15  # how likely a pixel of a posed person must be
+_MIN_LIKELIHOOD = 0.3  # and one that the segmenter sees near one
 _NEAR_SEGMENT = 0.07  # of a body's radius: how far from the posed person that may lie
-_SURE = 0.5  # and one that it sees and that hangs together with one,
-_BESIDE = 0.25  # of a body's radius: so far from the box around the posed person
+_MIN_SURE_LIKELIHOOD = 0.5  # and one that it sees and that hangs together with one,
+_MAX_LOST_DISTANCE = 0.25  # of a body's radius: so far from the box around the posed person
 _AROUND = 1.25  # of the circle around a body: what the pose network was shown
 _TORSO = (11, 12, 23, 24)  # shoulders and hips, of BlazePose's joints
 _LIMBS = (
@@ -274,15 +281,15 @@ _LIMBS = (
     *((27, 31), (28, 32), (11, 12), (23, 24), (11, 23), (12, 24)),
 )
 _THICK, _HEAD = 0.22, 0.28  # of the torso's length: a limb, and half of a head
-_TRUSTED = 0.3
+_MIN_LIMB_TRUST = 0.3
 _STEP, _GONE = 0.05, 0.15  # of the radius: a step in a frame; of the pixels: who is gone
-_SAME = 0.35  # of the radius: two who are nearer are one
+_MAX_SAME_DISTANCE = 0.35  # of the radius: two who are nearer are one
 _BOX = 0.15  # of a body's height: how far it reaches out of the box around its joints
 _APART, _KNOWN = 30, 1  # shades from the place behind, and frames that must have seen it
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _Lost:
+class _LostPerson:
     """Somebody whom the pose network does not find any more.
 
     Args:
@@ -312,14 +319,14 @@ class PersonMasks:
 
     segmenter: PersonSegmenter
     hold: int = 60
-    _known: list[_Lost] = field(default_factory=list, init=False, repr=False)
+    _known: list[_LostPerson] = field(default_factory=list, init=False, repr=False)
 
-    def next(self, frame: np.ndarray, poses: Sequence[Pose]) -> np.ndarray:
+    def next_mask(self, frame: np.ndarray, poses: Sequence[PersonPose]) -> np.ndarray:
         """(H, W) bool: everybody in the next frame, also those who were lost."""
-        found = self.of(frame, poses)
+        found = self.mask_poses(frame, poses)
         posed = [(circle(pose), pose) for pose in poses]
         lost = [
-            self._again(frame, one)
+            self._find_lost_again(frame, one)
             for one in self._known
             if not any(_is_there(one.circle, where) for where, _ in posed)
         ]
@@ -327,57 +334,59 @@ class PersonMasks:
         for one in self._known:
             found = found | one.mask
         for where, pose in posed:
-            own = pose.mask(frame.shape[0], frame.shape[1]) > _OWN
-            self._known.append(_Lost(circle=where, mask=own, least=_GONE * own.sum()))
+            own = pose.project_mask(frame.shape[0], frame.shape[1]) > _MIN_OWN_LIKELIHOOD
+            self._known.append(_LostPerson(circle=where, mask=own, least=_GONE * own.sum()))
         return np.asarray(found)
 
-    def _again(self, frame: np.ndarray, one: _Lost) -> _Lost | None:
+    def _find_lost_again(self, frame: np.ndarray, one: _LostPerson) -> _LostPerson | None:
         x, y, radius = one.circle
-        near = grown(one.mask, max(2, round(_STEP * radius)))
-        mask = (self.segmenter.near(frame, one.circle[None]) > _SEEN) & near
+        near = grow_mask(one.mask, max(2, round(_STEP * radius)))
+        mask = (self.segmenter.search_near(frame, one.circle[None]) > _MIN_LIKELIHOOD) & near
         if one.age >= self.hold or mask.sum() <= one.least:
             return None
         rows, columns = np.nonzero(mask)
         before = np.array([np.mean(axis) for axis in np.nonzero(one.mask)])
         down, across = np.array([rows.mean(), columns.mean()]) - before
         where = np.array([x + across, y + down, radius])
-        return _Lost(circle=where, mask=mask, least=one.least, age=one.age + 1)
+        return _LostPerson(circle=where, mask=mask, least=one.least, age=one.age + 1)
 
-    def of_anybody(self, frame: np.ndarray) -> np.ndarray:
+    def mask_anybody(self, frame: np.ndarray) -> np.ndarray:
         """(H, W) bool: whoever the segmenter's own detector finds; for poses of another kind."""
-        return np.asarray(self.segmenter.near(frame, self.segmenter.found(frame)) > _SEEN)
+        return np.asarray(
+            self.segmenter.search_near(frame, self.segmenter.find_people(frame)) > _MIN_LIKELIHOOD
+        )
 
-    def of(self, frame: np.ndarray, poses: Sequence[Pose]) -> np.ndarray:
+    def mask_poses(self, frame: np.ndarray, poses: Sequence[PersonPose]) -> np.ndarray:
         """(H, W) bool: where the people of ``poses`` are, not yet steady or grown."""
         found = np.zeros(frame.shape[:2], bool)
         if not poses:
             return found
         circles = np.array([circle(pose) for pose in poses])
-        likely = self.segmenter.near(frame, circles)
-        seen, sure = likely > _SEEN, likely > _SURE
+        likely = self.segmenter.search_near(frame, circles)
+        seen, sure = likely > _MIN_LIKELIHOOD, likely > _MIN_SURE_LIKELIHOOD
         for pose, (_, _, radius) in zip(poses, circles, strict=True):
-            own = pose.mask(frame.shape[0], frame.shape[1]) > _OWN
+            own = pose.project_mask(frame.shape[0], frame.shape[1]) > _MIN_OWN_LIKELIHOOD
             found |= own
-            found |= seen & grown(own, max(2, round(_NEAR_SEGMENT * radius)))
-            beside = around(own, round(_BESIDE * radius))
-            found[beside] |= together(sure[beside] | own[beside], own[beside])
+            found |= seen & grow_mask(own, max(2, round(_NEAR_SEGMENT * radius)))
+            beside = find_mask_window(own, round(_MAX_LOST_DISTANCE * radius))
+            found[beside] |= select_touching(sure[beside] | own[beside], own[beside])
         return found
 
 
 def _is_there(one: np.ndarray, other: np.ndarray) -> bool:
     """Whether two circles are about one person."""
     apart = float(np.hypot(*(one - other)[:2]))
-    return apart < _SAME * max(float(one[2]), float(other[2]))
+    return apart < _MAX_SAME_DISTANCE * max(float(one[2]), float(other[2]))
 
 
-def circle(pose: Pose) -> np.ndarray:
+def circle(pose: PersonPose) -> np.ndarray:
     """(3,) x, y and radius in pixels of the circle around a body."""
     scale = np.sqrt(abs(np.linalg.det(pose.to_frame[:, :2])))
     x, y = pose.to_frame @ np.array([SHOWN_PX / 2, SHOWN_PX / 2, 1.0])
     return np.array([x, y, scale * SHOWN_PX / 2 / _AROUND])
 
 
-def in_track(masks: MaskSpool, number: int, track: Track) -> np.ndarray:
+def mask_of_track(masks: MaskSpool, number: int, track: PersonTrack) -> np.ndarray:
     """(H, W) bool: the person of a track in a frame, as far as the track tells.
 
     Limbs are drawn along the joints. Where the person was not seen, their outline of the nearest
@@ -385,16 +394,16 @@ def in_track(masks: MaskSpool, number: int, track: Track) -> np.ndarray:
     """
     at = number - track.start
     is_seen = bool(track.is_seen[at])
-    found = drawn_limbs(track.joints[at], masks.size, trusted=_TRUSTED if is_seen else 0.0)
+    found = render_limbs(track.joints[at], masks.size, trusted=_MIN_LIMB_TRUST if is_seen else 0.0)
     if is_seen:
         return found
     seen = np.flatnonzero(track.is_seen)
     for other in (*seen[seen < at][-1:].tolist(), *seen[seen > at][:1].tolist()):
-        found |= _moved(masks[track.start + other], track.boxes[other], track.boxes[at])
+        found |= _move_mask(masks[track.start + other], track.boxes[other], track.boxes[at])
     return found
 
 
-def _moved(mask: np.ndarray, box: np.ndarray, to: np.ndarray) -> np.ndarray:
+def _move_mask(mask: np.ndarray, box: np.ndarray, to: np.ndarray) -> np.ndarray:
     """(H, W) bool: what a mask holds in and around a box, moved as the box is to another."""
     margin = _BOX * max(box[2] - box[0], box[3] - box[1])
     low, high = np.floor(box[:2] - margin), np.ceil(box[2:] + margin)
@@ -408,8 +417,8 @@ def _moved(mask: np.ndarray, box: np.ndarray, to: np.ndarray) -> np.ndarray:
     return np.asarray(cv2.warpAffine(part, way, mask.shape[::-1], flags=cv2.INTER_NEAREST) > 0)
 
 
-def drawn_limbs(
-    joints: np.ndarray, size: tuple[int, int], *, trusted: float = _TRUSTED
+def render_limbs(
+    joints: np.ndarray, size: tuple[int, int], *, trusted: float = _MIN_LIMB_TRUST
 ) -> np.ndarray:
     """(H, W) bool: thick limbs along joints (33, 4) that are trusted more than that."""
     canvas = np.zeros(size, np.uint8)
@@ -428,7 +437,7 @@ def drawn_limbs(
     return canvas.astype(bool)
 
 
-def steady(masks: MaskSpool, number: int, *, reach: int) -> np.ndarray:
+def steady_mask(masks: MaskSpool, number: int, *, reach: int) -> np.ndarray:
     """(H, W) bool: the mask of a frame without flicker.
 
     Args:
@@ -448,7 +457,7 @@ def steady(masks: MaskSpool, number: int, *, reach: int) -> np.ndarray:
     return np.asarray(now | (before & after))
 
 
-def touching(
+def find_touching_changes(
     mask: np.ndarray, frame: np.ndarray, place: np.ndarray, weight: np.ndarray, *, by_px: int
 ) -> np.ndarray:
     """(H, W) bool: what differs from the place behind, and lies within ``by_px`` of the mask.
@@ -460,13 +469,13 @@ def touching(
         weight: (H, W), how many frames say so.
         by_px: how near a difference must come to somebody; all of it counts then.
     """
-    return together(differing(frame, place, weight, by_px=by_px), grown(mask, by_px))
+    return select_touching(find_changes(frame, place, weight, by_px=by_px), grow_mask(mask, by_px))
 
 
-def differing(
+def find_changes(
     frame: np.ndarray, place: np.ndarray, weight: np.ndarray, *, by_px: int
 ) -> np.ndarray:
-    """(H, W) bool: what differs from the place behind; as in `touching`."""
+    """(H, W) bool: what differs from the place behind; as in `find_touching_changes`."""
     red, green, blue = cv2.split(cv2.absdiff(frame, place))
     apart = cv2.compare(cv2.max(cv2.max(red, green), blue), _APART, cv2.CMP_GT)
     apart = cv2.bitwise_and(apart, cv2.compare(weight, _KNOWN, cv2.CMP_GE))

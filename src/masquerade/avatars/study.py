@@ -18,21 +18,27 @@ from typing import IO, BinaryIO
 import numpy as np
 
 from masquerade.avatars import MASKS, body, inpaint, lift, render
-from masquerade.avatars.diffusion import Diffusion
-from masquerade.avatars.scene import FilmedScene, Margins
-from masquerade.avatars.segment import Edged, PersonMasks, grown, hidden_legs, merged
-from masquerade.avatars.watch import Watchman, blurred
+from masquerade.avatars.diffusion import FigureDiffusion
+from masquerade.avatars.scene import FilmedScene, PeopleMargins
+from masquerade.avatars.segment import (
+    PersonMasks,
+    SoftMask,
+    find_legs_behind,
+    grow_mask,
+    merge_avatars,
+)
+from masquerade.avatars.watch import MissedPeopleWatch, blur_region
 from masquerade.errors import NotHidden
 from masquerade.io import streams
 from masquerade.io.atomic import write_whole
 from masquerade.io.streams import MaskSpool
 from masquerade.mechanism import Frames, Shape
 from masquerade.noise import Noise
-from masquerade.stage.bodies import Model
-from masquerade.stage.raster import Light
+from masquerade.stage.bodies import BodyModel
+from masquerade.stage.raster import SceneLight
 from masquerade.vision.poses import PoseLandmarks
-from masquerade.vision.tracks import Track
-from masquerade.wording import BLURRED, FOUND, NOT_REPLACED, REPLACED
+from masquerade.vision.tracks import PersonTrack
+from masquerade.wording import BLURRED_KEY, FOUND_KEY, NOT_REPLACED_KEY, REPLACED_KEY
 
 _STEADY = 2  # frames before and after in which somebody is where a hidden leg is drawn
 
@@ -54,7 +60,7 @@ class AvatarPlan:
         export: the private file that tracks are written to.
     """
 
-    margins: Margins
+    margins: PeopleMargins
     is_strict: bool = False
     gait: str = "own"
     fov_deg: float = 50.0
@@ -71,7 +77,7 @@ class AvatarStudy:
 
     Args:
         plan: how.
-        masks: that makes person masks.
+        stack_masks: that makes person masks.
         landmarks: that poses people.
         watch: that looks for people whom the masks miss.
         shape: (T, H, W, 3).
@@ -86,15 +92,15 @@ class AvatarStudy:
         *,
         masks: PersonMasks,
         landmarks: PoseLandmarks,
-        watch: Watchman,
+        watch: MissedPeopleWatch,
         shape: Shape,
         rate_hz: float,
-        diffusion: Diffusion | None = None,
-        model: Model | None = None,
+        diffusion: FigureDiffusion | None = None,
+        model: BodyModel | None = None,
     ) -> None:
         self._plan, self._shape, self._rate_hz = plan, shape, rate_hz
         self._diffusion, self._model = diffusion, model
-        self._refined: render.Refined | None = None
+        self._refined: render.RefinedFigures | None = None
         own = plan.inpaint_module
         self._make = None if own is None else inpaint.from_module(own)
         self.scene = FilmedScene(
@@ -110,32 +116,32 @@ class AvatarStudy:
         )
         self._figures: list[body.StandIn] = []
         self._made = {name: MaskSpool(shape[1], shape[2]) for name in ("r", "q", "eroded_r")}
-        self._counted = dict.fromkeys((BLURRED, FOUND, REPLACED, NOT_REPLACED), 0)
+        self._counted = dict.fromkeys((BLURRED_KEY, FOUND_KEY, REPLACED_KEY, NOT_REPLACED_KEY), 0)
 
     # The first pass.
 
-    def look(self, frames: Frames, noise: Noise) -> None:
+    def look_and_fit(self, frames: Frames, noise: Noise) -> None:
         """At all frames; then fit the figures.
 
         Raises:
             NotHidden: if somebody was missed and the plan is strict.
         """
-        self.scene.look(frames)
+        self.scene.look_at_film(frames)
         watch = self.scene.watch
-        if self._plan.is_strict and watch.num_missed:
+        if self._plan.is_strict and watch.count_missed:
             raise NotHidden(
                 "Expected masks that cover everybody, as --strict asks; somebody outside of them "
-                f"was found in {watch.num_missed} of {len(watch.numbers)} frames that "
+                f"was found in {watch.count_missed} of {len(watch.frame_numbers)} frames that "
                 "were looked at. Nothing was published. Without --strict such people are blurred."
             )
-        self.scene.settle()
-        self._fit(noise)
-        self._export()
+        self.scene.finish_place()
+        self._fit_figures(noise)
+        self._export_motion()
 
-    def _fit(self, noise: Noise) -> None:
+    def _fit_figures(self, noise: Noise) -> None:
         plan, (height, width) = self._plan, self._shape[1:3]
-        rng = _chance(noise)
-        self._camera = lift.camera_of(
+        rng = _make_figure_rng(noise)
+        self._camera = lift.estimate_camera(
             self.scene.tracks,
             height=height,
             width=width,
@@ -144,7 +150,7 @@ class AvatarStudy:
             eye_m=plan.eye_m,
         )
         made = [
-            body.fitted(
+            body.fit_figure(
                 track,
                 self._camera,
                 rng,
@@ -155,11 +161,14 @@ class AvatarStudy:
             for track in self.scene.tracks
         ]
         self._figures = [
-            replace(one, hidden=hidden_legs(track, self.scene.posed, rate_hz=self._rate_hz))
+            replace(
+                one,
+                hidden=find_legs_behind(track, self.scene.load_posed_mask, rate_hz=self._rate_hz),
+            )
             for one, track in zip(made, self.scene.tracks, strict=True)
         ]
 
-    def _export(self) -> None:
+    def _export_motion(self) -> None:
         if self._plan.export is not None:
             write_whole(
                 self._plan.export, _as_json(self.scene.tracks, self._shape), is_private=True
@@ -169,16 +178,16 @@ class AvatarStudy:
 
     def stream(self, frames: Frames, shape: Shape, noise: Noise) -> Frames:
         """The same frames, with avatars in the place of people."""
-        return (done for _, done in self.steps(frames, noise))
+        return (done for _, done in self.render_steps(frames, noise))
 
-    def steps(self, frames: Frames, noise: Noise) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def render_steps(self, frames: Frames, noise: Noise) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Each frame without people, and with avatars in their place."""
         light = None
-        for number, (people, empty) in enumerate(self._emptied(frames)):
-            q, missed = people.q, self.scene.watch.missed(number)
+        for number, (people, empty) in enumerate(self._remove_people(frames)):
+            q, missed = people.q, self.scene.watch.find_missed_mask(number)
             if missed is not None:
-                empty, q = blurred(empty, missed & ~q), q | missed
-            light = light or render.light_of(empty, self._camera)
+                empty, q = blur_region(empty, missed & ~q), q | missed
+            light = light or render.estimate_light(empty, self._camera)
             drawn = render.render_figures(
                 self._figures,
                 number,
@@ -186,78 +195,88 @@ class AvatarStudy:
                 camera=self._camera,
                 light=light,
                 shadow=self._plan.shadow,
-                people=self._around_legs(number),
+                people=self._find_leg_surroundings(number),
             )
-            self._count(number, drawn.owner, is_missed=missed is not None)
+            self._count_people(number, drawn.owner, is_missed=missed is not None)
             if self._diffusion is not None:
-                drawn = self._refine(self._diffusion, light, noise).over(drawn, number)
-            done = merged(empty, drawn.image, drawn.alpha, blend_px=self._plan.margins.blend_px)
+                drawn = self._refine_figures(self._diffusion, light, noise).draw_over(drawn, number)
+            done = merge_avatars(
+                empty, drawn.image, drawn.alpha, blend_px=self._plan.margins.blend_px
+            )
             for name, mask in (("r", done.r), ("q", q), ("eroded_r", done.eroded_r)):
-                self._made[name].add(mask)
+                self._made[name].add_mask(mask)
             yield empty, done.image
 
-    def _count(self, number: int, owner: np.ndarray, *, is_missed: bool) -> None:
+    def _count_people(self, number: int, owner: np.ndarray, *, is_missed: bool) -> None:
         """How many people were found in a frame, and how many avatars are seen (``owner``)."""
-        found = max(self.scene.num_found(number), int(is_missed))
+        found = max(self.scene.count_found_people(number), int(is_missed))
         replaced = np.unique(owner[owner >= 0]).size
-        self._counted[BLURRED] += is_missed
-        self._counted[FOUND] = max(self._counted[FOUND], found)
-        self._counted[REPLACED] = max(self._counted[REPLACED], replaced)
-        self._counted[NOT_REPLACED] += replaced < found
+        self._counted[BLURRED_KEY] += is_missed
+        self._counted[FOUND_KEY] = max(self._counted[FOUND_KEY], found)
+        self._counted[REPLACED_KEY] = max(self._counted[REPLACED_KEY], replaced)
+        self._counted[NOT_REPLACED_KEY] += replaced < found
 
-    def _around_legs(self, number: int) -> np.ndarray | None:
+    def _find_leg_surroundings(self, number: int) -> np.ndarray | None:
         """(H, W) bool: where people are for some frames, so that a hidden leg does not flicker."""
-        hidden = [one.hidden_at(number) for one in self._figures]
+        hidden = [one.find_hidden_legs(number) for one in self._figures]
         if not np.any(hidden):
             return None
         near = range(max(0, number - _STEADY), min(self._shape[0], number + _STEADY + 1))
-        people = np.logical_and.reduce([self.scene.posed(other) for other in near])
-        return grown(people, self._plan.margins.grow_px)
+        people = np.logical_and.reduce([self.scene.load_posed_mask(other) for other in near])
+        return grow_mask(people, self._plan.margins.grow_px)
 
-    def _refine(self, diffusion: Diffusion, light: Light, noise: Noise) -> render.Refined:
+    def _refine_figures(
+        self, diffusion: FigureDiffusion, light: SceneLight, noise: Noise
+    ) -> render.RefinedFigures:
         """All figures, refined when the first frame is drawn and their light is known."""
         if self._refined is None:
-            self._refined = render.Refined(
-                diffusion, self._figures, camera=self._camera, light=light, rng=_chance(noise)
+            self._refined = render.RefinedFigures(
+                diffusion,
+                self._figures,
+                camera=self._camera,
+                light=light,
+                rng=_make_figure_rng(noise),
             )
         return self._refined
 
-    def _emptied(self, frames: Frames) -> Iterator[tuple[Edged, np.ndarray]]:
+    def _remove_people(self, frames: Frames) -> Iterator[tuple[SoftMask, np.ndarray]]:
         """Where people are in each frame, and what it is without them."""
         if self._make is None:
-            room = streams.room_for(4 * int(np.prod(self._shape[1:])))
-            yield from streams.ahead(self._in_place(frames), room=room)
+            room = streams.count_waiting(4 * int(np.prod(self._shape[1:])))
+            yield from streams.read_ahead(self._remove_people_by_plates(frames), max_waiting=room)
             return
-        waiting = deque[tuple[np.ndarray, Edged]]()
+        waiting = deque[tuple[np.ndarray, SoftMask]]()
 
-        def pairs() -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        def iter_pairs() -> Iterator[tuple[np.ndarray, np.ndarray]]:
             for number, frame in enumerate(frames):
-                waiting.append((frame, self.scene.soft(self.scene.people(number))))
+                waiting.append((frame, self.scene.soften_mask(self.scene.find_people_mask(number))))
                 yield frame, waiting[-1][1].q
 
-        for place in inpaint.in_windows(self._make, pairs()):
+        for place in inpaint.run_in_windows(self._make, iter_pairs()):
             frame, people = waiting.popleft()
-            yield people, inpaint.emptied(frame, place, people, is_same_light=True)
+            yield people, inpaint.remove_people(frame, place, people, is_same_light=True)
 
-    def _in_place(self, frames: Frames) -> Generator[tuple[Edged, np.ndarray], None, None]:
+    def _remove_people_by_plates(
+        self, frames: Frames
+    ) -> Generator[tuple[SoftMask, np.ndarray], None, None]:
         """The same by what other frames saw; a thread of its own asks for it."""
         for number, frame in enumerate(frames):
-            people = self.scene.soft(self.scene.people_and_theirs(number, frame))
-            yield people, inpaint.emptied(frame, self.scene.place(number)[0], people)
+            people = self.scene.soften_mask(self.scene.find_people_and_belongings(number, frame))
+            yield people, inpaint.remove_people(frame, self.scene.find_place(number)[0], people)
 
     # What goes out.
 
     @property
-    def counted(self) -> Mapping[str, int]:
+    def receipt_counts(self) -> Mapping[str, int]:
         """Most people found and avatars seen in a frame; frames with fewer, and with a blur."""
         return dict(self._counted)
 
-    def masks(self, name: str) -> np.ndarray:
+    def stack_masks(self, name: str) -> np.ndarray:
         """(T, H, W) bool: r, q or eroded_r of the frames that were streamed."""
         made = self._made[name]
         return np.stack([made[number] for number in range(len(made))])
 
-    def write_along(self, suffix: str, stream: BinaryIO) -> None:
+    def write_sidecar(self, suffix: str, stream: BinaryIO) -> None:
         """The masks r, q and eroded r, as `data.mask_files` reads them."""
         assert suffix == MASKS  # the only one
         with zipfile.ZipFile(stream, "w", allowZip64=True) as archive:
@@ -276,8 +295,8 @@ class AvatarStudy:
             self._refined.close()
 
 
-def _chance(noise: Noise) -> np.random.Generator:
-    return np.random.default_rng([int(word) for word in noise.words(4)])
+def _make_figure_rng(noise: Noise) -> np.random.Generator:
+    return np.random.default_rng([int(word) for word in noise.draw_words(4)])
 
 
 def _write_masks(stream: IO[bytes], masks: MaskSpool) -> None:
@@ -288,11 +307,11 @@ def _write_masks(stream: IO[bytes], masks: MaskSpool) -> None:
     header = {"descr": "|u1", "fortran_order": False, "shape": (len(masks), height, across)}
     np.lib.format.write_array_header_1_0(stream, header)
     for number in range(len(masks)):
-        one = masks.packed(number) if is_packed else masks[number].astype(np.uint8)
+        one = masks.read_packed(number) if is_packed else masks[number].astype(np.uint8)
         stream.write(one.tobytes())
 
 
-def _as_json(tracks: tuple[Track, ...], shape: Shape) -> bytes:
+def _as_json(tracks: tuple[PersonTrack, ...], shape: Shape) -> bytes:
     """The tracks as a file that says of itself that it is private."""
     content = {
         "PRIVATE": "Computed from a private video. Do not publish this file.",

@@ -14,10 +14,10 @@ from importlib import import_module
 from typing import Any, NoReturn
 
 from masquerade import __version__, _check
-from masquerade._formatting import printable
+from masquerade._formatting import escape_control
 from masquerade.cli import help_page, parsing
-from masquerade.errors import Stopped, exit_code, message
-from masquerade.result import Answer
+from masquerade.errors import StopRequested, exit_code, format_error
+from masquerade.result import CommandResult
 
 # Each verb is a module of `masquerade.cli`, and its first line; the others are not imported.
 VERBS = {
@@ -55,8 +55,8 @@ VERBS = {
     ),
     "utility": "Measure how much of the picture is left of a video; the figures are private.",
 }
-_HELP = {"-h", "--help"}
-_SILENT = {
+_HELP_FLAGS = {"-h", "--help"}
+_WORDLESS_ERRORS = {
     KeyboardInterrupt: "Interrupted.",
     MemoryError: "Expected more memory than there is; use fewer trials or a smaller file.",
 }
@@ -67,25 +67,27 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
     arguments = list(sys.argv[1:] if argv is None else argv)
     as_json = "--json" in arguments
     _prepare_streams()
-    _listen()
+    _catch_signals()
     try:
-        command, entries = _read(arguments)
+        command, entries = _read_arguments(arguments)
         answer = command.run(*entries)
-        _say(_text(answer, as_json=as_json))
+        _print_answer(_format_answer(answer, as_json=as_json))
         code = answer.exit_code
     except (Exception, KeyboardInterrupt) as error:
         code = exit_code(error)
         if code == 1:
             raise
-        _complain(message(error, _SILENT.get(type(error), "")), code, as_json=as_json)
+        _print_complaint(
+            format_error(error, _WORDLESS_ERRORS.get(type(error), "")), code, as_json=as_json
+        )
     sys.exit(code)
 
 
-def _listen() -> None:
+def _catch_signals() -> None:
     """When the system asks us to end, or our terminal goes, temporary files are removed."""
-    signal.signal(signal.SIGTERM, _stop)
+    signal.signal(signal.SIGTERM, _raise_stop_request)
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # which nohup asks for
-        signal.signal(signal.SIGHUP, _stop)
+        signal.signal(signal.SIGHUP, _raise_stop_request)
 
 
 def _prepare_streams() -> None:
@@ -100,7 +102,7 @@ def _prepare_streams() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-def _say(text: str) -> None:
+def _print_answer(text: str) -> None:
     """Print what a command found; when it cannot be printed, the work is done all the same."""
     try:
         print(text)
@@ -111,58 +113,58 @@ def _say(text: str) -> None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if not isinstance(error, BrokenPipeError):  # else whoever read us has seen enough
             reason = error.strerror if isinstance(error, OSError) else error
-            _warn(f"masquerade: All is done, but the answer cannot be printed: {reason}.")
+            _print_error(f"masquerade: All is done, but the answer cannot be printed: {reason}.")
 
 
-def _warn(text: str) -> None:
+def _print_error(text: str) -> None:
     with contextlib.suppress(OSError, ValueError):
         print(text, file=sys.stderr, flush=True)
 
 
-def _stop(number: int, _: object) -> NoReturn:
-    raise Stopped("Stopped.")
+def _raise_stop_request(number: int, _: object) -> NoReturn:
+    raise StopRequested("Stopped.")
 
 
 def _find_command(arguments: list[str]) -> tuple[str, type[Any], list[str]]:
     """How a command is called, its class, and what was typed after its name; or help is printed."""
-    if not arguments or arguments[0] in _HELP:
-        _tell(_overview(), 0 if arguments else 2)
+    if not arguments or arguments[0] in _HELP_FLAGS:
+        _print_and_exit(_format_overview(), 0 if arguments else 2)
     if arguments[0] == "--version":
-        _tell(f"masquerade {__version__}")
+        _print_and_exit(f"masquerade {__version__}")
     verb, rest = arguments[0], arguments[1:]
     if verb not in VERBS:
-        raise ValueError(_check.unknown("command", verb, VERBS))
-    if verb == "recipe" and rest and rest[0] not in _HELP:
+        raise ValueError(_check.describe_unknown("command", verb, VERBS))
+    if verb == "recipe" and rest and rest[0] not in _HELP_FLAGS:
         rest = rest[:1]  # whatever its flags are, they went elsewhere with it
     program, door = f"masquerade {verb}", import_module(f"masquerade.cli.{verb}")
     if hasattr(door, "COMMAND"):
         return program, door.COMMAND, rest
-    if not rest or rest[0] in _HELP:
-        _tell(help_page.overview(verb, door), 0 if rest else 2)
+    if not rest or rest[0] in _HELP_FLAGS:
+        _print_and_exit(help_page.format_verb_help(verb, door), 0 if rest else 2)
     if rest[0] not in tuple(door.COMMANDS):
-        raise ValueError(_check.unknown(f"{verb} command", rest[0], door.COMMANDS))
+        raise ValueError(_check.describe_unknown(f"{verb} command", rest[0], door.COMMANDS))
     return f"{program} {rest[0]}", door.COMMANDS[rest[0]], rest[1:]
 
 
-def _tell(text: str, code: int = 0) -> NoReturn:
-    _say(text)
+def _print_and_exit(text: str, code: int = 0) -> NoReturn:
+    _print_answer(text)
     sys.exit(code)
 
 
-def _read(arguments: list[str]) -> tuple[Any, list[Any]]:
+def _read_arguments(arguments: list[str]) -> tuple[Any, list[Any]]:
     """The command with its flags, and the entries of rooms that it runs with."""
     program, kind, rest = _find_command(arguments)
-    is_asking = bool(_HELP & set(rest))
+    is_asking = bool(_HELP_FLAGS & set(rest))
     chosen, rest = parsing.choose_entries(kind, rest, is_asking=is_asking)
     if is_asking:
-        _tell(help_page.page(program, kind, chosen))
+        _print_and_exit(help_page.format_command_help(program, kind, chosen))
     return parsing.read_command(program, kind, chosen, rest)
 
 
-def _text(answer: Answer, *, as_json: bool) -> str:
+def _format_answer(answer: CommandResult, *, as_json: bool) -> str:
     if as_json:
         return json.dumps(_plain_json(answer.data), allow_nan=False)
-    return "\n".join(printable(line) for line in answer.lines)
+    return "\n".join(escape_control(line) for line in answer.lines)
 
 
 def _plain_json(value: Any) -> Any:
@@ -176,14 +178,16 @@ def _plain_json(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _complain(said: str, code: int, *, as_json: bool) -> None:
+def _print_complaint(error_text: str, code: int, *, as_json: bool) -> None:
     if as_json:
-        _warn(json.dumps(_plain_json({"error": said, "exit_code": code})))
+        _print_error(json.dumps(_plain_json({"error": error_text, "exit_code": code})))
     else:
-        _warn("masquerade: " + "\n  ".join(printable(line) for line in said.split("\n")))
+        _print_error(
+            "masquerade: " + "\n  ".join(escape_control(line) for line in error_text.split("\n"))
+        )
 
 
-def _overview() -> str:
+def _format_overview() -> str:
     lines = [f"  {verb:10} {said}" for verb, said in VERBS.items()]
     return "\n".join(
         [

@@ -6,19 +6,19 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from masquerade import _check
-from masquerade._formatting import up_decimals, up_significant
-from masquerade.accounting import calibrate, gaussian_sigma, sensitivity, votes
-from masquerade.accounting import epsilon as epsilon_of
-from masquerade.accounting.compose import sampled_gaussian
+from masquerade._formatting import round_up_decimals, round_up_significant
+from masquerade.accounting import compute_epsilon as epsilon_of
+from masquerade.accounting import find_gaussian_sigma, find_noise_multiplier, sensitivity, votes
+from masquerade.accounting.compose import make_sampled_gaussian
 from masquerade.accounting.group import group_event
 from masquerade.accounting.verdict import PublishedClaim, Verdict
 from masquerade.guarantee import Relation, Unit, UnitName
-from masquerade.result import Answer
+from masquerade.result import CommandResult
 from masquerade.tradeoff import gaussian_epsilon
 
-_RELATIONS = Literal["zero_out", "replace_one", "add_remove"]
+_RELATION_NAMES = Literal["zero_out", "replace_one", "add_remove"]
 
-_CHANGED = {
+_RELATION_WORDS = {
     "zero_out": "one record is left out",
     "replace_one": "one record is another one",
     "add_remove": "one record more or less",
@@ -52,15 +52,15 @@ class Gaussian:
         name = "noise_std" if self.epsilon is None else "epsilon"
         _check.positive(**{name: getattr(self, name)})
 
-    def run(self) -> Answer:
+    def run(self) -> CommandResult:
         """Sigma for an epsilon, or epsilon for a sigma."""
         distance = self.sensitivity * self.releases**0.5
         if self.epsilon is not None:
-            sigma = gaussian_sigma(self.epsilon, delta=self.delta, sensitivity=distance)
-            return _said({"sigma": up_significant(sigma)})
+            sigma = find_gaussian_sigma(self.epsilon, delta=self.delta, sensitivity=distance)
+            return _format_data({"sigma": round_up_significant(sigma)})
         mu = distance / (self.noise_std or 1.0)
         found = gaussian_epsilon(mu * (1 + 1e-15), self.delta)
-        return _said({"epsilon": up_decimals(found), "mu": mu})
+        return _format_data({"epsilon": round_up_decimals(found), "mu": mu})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,33 +88,35 @@ class PoissonSteps:
         _check.count(steps=self.steps)
         _check.delta(delta=self.delta)
 
-    def run(self) -> Answer:
+    def run(self) -> CommandResult:
         """Epsilon for each relation."""
 
-        def at(relation: Relation, *, is_revealed: bool) -> float:
-            event = sampled_gaussian(
+        def find_epsilon(relation: Relation, *, is_revealed: bool) -> float:
+            event = make_sampled_gaussian(
                 self.noise_multiplier,
                 sampling_prob=self.sampling_prob,
                 steps=self.steps,
                 is_revealed=is_revealed,
             )
             event = group_event(event, self.group)
-            return up_decimals(epsilon_of(event, delta=self.delta, relation=relation))
+            return round_up_decimals(epsilon_of(event, delta=self.delta, relation=relation))
 
-        hidden = {relation.value: at(relation, is_revealed=False) for relation in Relation}
+        hidden = {
+            relation.value: find_epsilon(relation, is_revealed=False) for relation in Relation
+        }
         revealed = {
-            f"revealed_{relation.value}": at(relation, is_revealed=True)
+            f"revealed_{relation.value}": find_epsilon(relation, is_revealed=True)
             for relation in (Relation.ZERO_OUT, Relation.REPLACE_ONE)
         }
         found = hidden | revealed
         lines = ["Epsilon, if nobody learns who was in which batch:"]
-        lines += [f"  {found[name]} ({name}: {_CHANGED[name]})" for name in hidden]
+        lines += [f"  {found[name]} ({name}: {_RELATION_WORDS[name]})" for name in hidden]
         lines.append("Epsilon, if the attacker learns who was in each batch:")
         lines += [
-            f"  {found[name]} ({name}: {_CHANGED[name.removeprefix('revealed_')]})"
+            f"  {found[name]} ({name}: {_RELATION_WORDS[name.removeprefix('revealed_')]})"
             for name in revealed
         ]
-        return Answer(data=found, lines=lines)
+        return CommandResult(data=found, lines=lines)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,7 +136,7 @@ class Calibrate:
     delta: float
     sampling_prob: float
     steps: int
-    relation: _RELATIONS = "replace_one"
+    relation: _RELATION_NAMES = "replace_one"
     revealed: bool = False
 
     def __post_init__(self) -> None:
@@ -143,9 +145,9 @@ class Calibrate:
         _check.count(steps=self.steps)
         _check.delta(delta=self.delta)
 
-    def run(self) -> Answer:
+    def run(self) -> CommandResult:
         """The multiplier, rounded up."""
-        found = calibrate(
+        found = find_noise_multiplier(
             self.epsilon,
             delta=self.delta,
             sampling_prob=self.sampling_prob,
@@ -153,7 +155,7 @@ class Calibrate:
             relation=self.relation,
             is_revealed=self.revealed,
         )
-        return _said({"noise_multiplier": up_significant(found)})
+        return _format_data({"noise_multiplier": round_up_significant(found)})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -194,24 +196,28 @@ class Votes:
         name = "epsilon" if self.epsilon is not None else wanted
         _check.positive(**{name: getattr(self, name)})
         _check.delta(delta=self.delta)
-        self._terms()
+        self._make_terms()
 
-    def run(self) -> Answer:
+    def run(self) -> CommandResult:
         """Epsilon for the noise, by the least of the bounds that apply, or noise for epsilon."""
         if self.epsilon is None:
-            return _said(self._cost(self.gamma or self.noise_std or 1.0) | self._whose())
-        scale = votes.scale_for(self._terms(), epsilon=self.epsilon, delta=self.delta)
+            return _format_data(
+                self._compute_cost(self.gamma or self.noise_std or 1.0) | self._describe_unit()
+            )
+        scale = votes.find_vote_scale(self._make_terms(), epsilon=self.epsilon, delta=self.delta)
         if not self._is_inverse:
-            return _said({"noise_std": scale} | self._cost(scale) | self._whose())
-        gamma = -up_significant(-1 / scale)  # rounded down: more noise
-        return _said({"gamma": gamma} | self._cost(gamma) | self._whose())
+            return _format_data(
+                {"noise_std": scale} | self._compute_cost(scale) | self._describe_unit()
+            )
+        gamma = -round_up_significant(-1 / scale)  # rounded down: more noise
+        return _format_data({"gamma": gamma} | self._compute_cost(gamma) | self._describe_unit())
 
     @property
     def _is_inverse(self) -> bool:
         return self.aggregator in ("lnmax", "gumbel")
 
-    def _terms(self) -> votes.Terms:
-        return votes.Terms(
+    def _make_terms(self) -> votes.VoteTerms:
+        return votes.VoteTerms(
             aggregator=self.aggregator,
             queries=self.queries,
             shards_per_subject=self.shards_per_subject,
@@ -219,20 +225,20 @@ class Votes:
             cap=self.cap,
         )
 
-    def _cost(self, noise: float) -> dict[str, Any]:
+    def _compute_cost(self, noise: float) -> dict[str, Any]:
         scale = 1 / noise if self._is_inverse else noise
-        found, proof = self._terms().proved(scale, delta=self.delta)
-        data: dict[str, Any] = {"epsilon": up_decimals(found), "accountant": proof.value}
+        found, proof = self._make_terms().prove_epsilon(scale, delta=self.delta)
+        data: dict[str, Any] = {"epsilon": round_up_decimals(found), "accountant": proof.value}
         if self.aggregator == "lnmax":
             shards = self.shards_per_subject
             bounds = votes.lnmax_bounds(
                 noise, queries=self.queries, delta=self.delta, shards_per_subject=shards
             )
-            data["bounds"] = {name: up_decimals(value) for name, value in bounds.items()}
+            data["bounds"] = {name: round_up_decimals(value) for name, value in bounds.items()}
             data["epsilon"] = min(data["bounds"].values())
         return data
 
-    def _whose(self) -> dict[str, Any]:
+    def _describe_unit(self) -> dict[str, Any]:
         many = self.shards_per_subject > 1
         return {
             "unit": f"subject, in {self.shards_per_subject} shards at most" if many else "shard",
@@ -268,19 +274,21 @@ class Sensitivity:
     columns: int | None = None
     delta: float = 1e-4
 
-    def run(self) -> Answer:
+    def run(self) -> CommandResult:
         """Each distance, L2, for replace_one."""
         film = (self.frames, self.height, self.width, self.channels)
-        unit = Unit(name=_check.choice(UnitName, unit=self.unit), sites=self.pixels)
-        itself = sensitivity.of_array(unit, film)
-        pooled = sensitivity.of_block_means(unit, film, block=self.block, length=self.length)
+        unit = Unit(name=_check.parse_choice(UnitName, unit=self.unit), sites=self.pixels)
+        itself = sensitivity.array_sensitivity(unit, film)
+        pooled = sensitivity.block_means_sensitivity(
+            unit, film, block=self.block, length=self.length
+        )
         data = {"array": itself, "orthonormal_projection": itself, "block_means": pooled}
         if self.columns is not None:
             tail = self.delta / 20
             data["gaussian_projection"] = itself * sensitivity.grid_projection_factor(
                 self.columns, tail=tail, rounding_tail=tail
             )
-        return _said({name: up_significant(value) for name, value in data.items()})
+        return _format_data({name: round_up_significant(value) for name, value in data.items()})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -289,10 +297,10 @@ class Published:
 
     ENTRY: ClassVar[tuple[str, str]] = ("paper", "accounting.published")
 
-    def run(self, claim: PublishedClaim) -> Answer:
+    def run(self, claim: PublishedClaim) -> CommandResult:
         """Judge the claim at these settings."""
-        verdict = claim.verdict()
-        return Answer(data=verdict_data(verdict), lines=verdict_lines(verdict))
+        verdict = claim.judge_claim()
+        return CommandResult(data=verdict_data(verdict), lines=verdict_lines(verdict))
 
 
 def verdict_data(verdict: Verdict) -> dict[str, Any]:
@@ -323,13 +331,13 @@ def verdict_lines(verdict: Verdict) -> list[str]:
     ]
 
 
-def _said(data: dict[str, Any]) -> Answer:
+def _format_data(data: dict[str, Any]) -> CommandResult:
     lines = []
     for name, value in data.items():
         inner = value.items() if isinstance(value, dict) else ()
         lines += [f"{name}:"] if inner else [f"{name}: {value}"]
         lines += [f"  {key}: {item}" for key, item in inner]
-    return Answer(data=data, lines=lines)
+    return CommandResult(data=data, lines=lines)
 
 
 COMMANDS = {

@@ -9,19 +9,19 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from masquerade import _check, _json, catalog
-from masquerade._formatting import counted
+from masquerade._formatting import format_count
 from masquerade.attacks.attack import Attack, ModelAttack
 from masquerade.cli.flags import Positional
 from masquerade.collection import Collection
 from masquerade.io import atomic, devices
 from masquerade.mechanism import Mechanism
-from masquerade.progress import bars, teller
+from masquerade.progress import make_progress_bars, make_reporter
 from masquerade.publish.attack import Tell, attack_files, attack_mechanism
-from masquerade.result import Answer
-from masquerade.scores import Attacked, Success
+from masquerade.result import CommandResult
+from masquerade.scores import AttackResult, MeasuredRate
 from masquerade.vision import embedding_cache
 
-_PRIVATE = (
+_PRIVATE_NOTE = (
     "PRIVATE: computed from the originals; covered by no epsilon; do not publish. A low figure is "
     "no proof: another attacker may do better."
 )
@@ -72,14 +72,14 @@ class RunAttack:
         data: Collection[Any] | None,
         mechanism: Mechanism | None,
         attack: Attack | ModelAttack | None,
-    ) -> Answer:
+    ) -> CommandResult:
         """Attack, or list the attacks."""
         if self.forget:
-            return _forgotten()
+            return _forget_embeddings()
         if attack is None:
-            return _listed()
+            return _list_attacks()
         if data is None:
-            listed = ", ".join(catalog.names("datasets"))
+            listed = ", ".join(catalog.list_entries("datasets"))
             raise ValueError(f"Expected --data NAME, whose recordings they are; one of {listed}.")
         if (mechanism is None) == (not self.published):
             raise ValueError(
@@ -87,22 +87,22 @@ class RunAttack:
             )
         if self.out is not None:
             _check_out(self.out, self.published)
-        with bars() as progress, devices.on(self.device):
-            found = self._attacked(attack, data, mechanism, teller(progress))
-        answer = _answer(catalog.name_of(attack), found)
+        with make_progress_bars() as progress, devices.use_device(self.device):
+            found = self._run_attack(attack, data, mechanism, make_reporter(progress))
+        answer = _format_results(catalog.find_entry_name(attack), found)
         if self.out is not None:
             text = json.dumps(answer.data, indent=1, allow_nan=False) + "\n"
             atomic.write_whole(self.out, text.encode(), is_private=True)
             answer.lines.append(f"Wrote {self.out}, which is private.")
         return answer
 
-    def _attacked(
+    def _run_attack(
         self,
         attack: Attack | ModelAttack,
         data: Collection[Any],
         mechanism: Mechanism | None,
         tell: Tell,
-    ) -> tuple[Attacked, ...]:
+    ) -> tuple[AttackResult, ...]:
         how: dict[str, Any] = {"holds": self.holds, "seed": self.drawn_by, "progress": tell}
         if mechanism is not None:
             return attack_mechanism(attack, mechanism, data, **how)
@@ -120,16 +120,18 @@ def _check_out(out: Path, published: Sequence[Path]) -> None:
             )
 
 
-def _forgotten() -> Answer:
-    count = embedding_cache.forget()
-    said = f"Removed what was kept of {counted(count, 'picture')} in the private cache."
-    return Answer(data={"forgotten": count}, lines=[said])
+def _forget_embeddings() -> CommandResult:
+    count = embedding_cache.clear_embeddings()
+    said = f"Removed what was kept of {format_count(count, 'picture')} in the private cache."
+    return CommandResult(data={"forgotten": count}, lines=[said])
 
 
-def _listed() -> Answer:
-    found = {name: catalog.summary("attacks", name) for name in catalog.names("attacks")}
+def _list_attacks() -> CommandResult:
+    found = {
+        name: catalog.find_summary("attacks", name) for name in catalog.list_entries("attacks")
+    }
     width = max(map(len, found), default=0)
-    return Answer(
+    return CommandResult(
         data={"attacks": found},
         lines=[
             *(f"{name:{width}}  {said}" for name, said in found.items()),
@@ -138,39 +140,40 @@ def _listed() -> Answer:
     )
 
 
-def _answer(name: str, found: Sequence[Attacked]) -> Answer:
+def _format_results(name: str, found: Sequence[AttackResult]) -> CommandResult:
     said = [
-        {**_json.encode(each), "verdict": each.verdict, "is_telling": each.is_telling}
+        {**_json.encode_noun(each), "verdict": each.verdict, "is_telling": each.is_telling}
         for each in found
     ]
     shared = [note for note in found[0].notes if all(note in each.notes for each in found)]
-    lines = [_PRIVATE]
+    lines = [_PRIVATE_NOTE]
     for each in found:
-        lines += _lines(each)
+        lines += _format_result(each)
         lines += [f"  {note}" for note in each.notes if note not in shared]
     lines += [f"Note: {note}" for note in shared]
-    return Answer(data={"private": True, "attack": name, "attackers": said}, lines=lines)
+    return CommandResult(data={"private": True, "attack": name, "attackers": said}, lines=lines)
 
 
-def _lines(found: Attacked) -> list[str]:
+def _format_result(found: AttackResult) -> list[str]:
     """The headline with its verdict in one line, and a line for each other measure."""
     rows = list(zip(found.published, found.ceiling, found.floor, strict=True))
-    first, *others = (_line(*row) for row in rows)
+    first, *others = (_format_measure(*row) for row in rows)
     return [
         f"{found.attacker}: {first}. {found.verdict}",
         *(f"  {line}" for line in others),
     ]
 
 
-def _line(published: Success, ceiling: Success, floor: Success) -> str:
+def _format_measure(published: MeasuredRate, ceiling: MeasuredRate, floor: MeasuredRate) -> str:
     chance = "" if published.chance is None else f", guessing {published.chance:.3g}"
     return (
-        f"{published.measure} {_interval(published)}, n = {published.count} {published.of}; raw "
-        f"{_interval(ceiling)}, random {_interval(floor)}{chance}"
+        f"{published.measure} {_format_interval(published)}, n = {published.count} "
+        f"{published.of}; raw "
+        f"{_format_interval(ceiling)}, random {_format_interval(floor)}{chance}"
     )
 
 
-def _interval(figure: Success) -> str:
+def _format_interval(figure: MeasuredRate) -> str:
     return f"{figure.value:.3f} ({figure.low:.3f} to {figure.high:.3f})"
 
 

@@ -11,19 +11,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from masquerade import catalog
-from masquerade._optional import Later
+from masquerade._optional import lazy_module
 from masquerade.cli.flags import list_flags, list_wanted
 from masquerade.guarantee import UnitName
-from masquerade.result import Answer
+from masquerade.result import CommandResult
 
 if TYPE_CHECKING:
     import tyro
 else:
-    tyro = Later("tyro")
+    tyro = lazy_module("tyro")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bash:
+class PrintBash:
     """Print the lines for bash.
 
     Example:
@@ -32,7 +32,7 @@ class Bash:
 
     SHELL: ClassVar[str] = "bash"
 
-    def run(self) -> Answer:
+    def run(self) -> CommandResult:
         """Print them: tyro writes them from all that commands and entries take."""
         from masquerade.cli import VERBS
 
@@ -49,10 +49,10 @@ class Bash:
                 prog="masquerade", args=["--tyro-print-completion", self.SHELL], config=config
             )
         script = said.getvalue().replace("complete -F", "complete -o default -F")  # files, too
-        return Answer(data={"script": script}, lines=script.splitlines())
+        return CommandResult(data={"script": script}, lines=script.splitlines())
 
 
-class Zsh(Bash):
+class PrintZsh(PrintBash):
     """Print the lines for zsh; they go after compinit.
 
     Example:
@@ -62,7 +62,7 @@ class Zsh(Bash):
     SHELL = "zsh"
 
 
-class Fish(Bash):
+class PrintFish(PrintBash):
     """Print the lines for fish.
 
     Example:
@@ -82,11 +82,11 @@ def _as_group(commands: Mapping[str, Any]) -> Any:
 def _as_function(kind: type[Any]) -> Any:
     """Something that takes the flags of a command, and those of every entry that it can have."""
     hints: dict[str, Any] = {"json": bool}
-    for flag, room, *_ in list_wanted(kind):
-        for name in catalog.names(room):
-            own = list_flags(catalog.load_class(room, name)).values()
+    for flag, package, *_ in list_wanted(kind):
+        for name in catalog.list_entries(package):
+            own = list_flags(catalog.load_class(package, name)).values()
             hints |= {each.name: each.hint for each in own}
-        hints[flag or "name"] = Literal[catalog.names(room)]
+        hints[flag or "name"] = Literal[catalog.list_entries(package)]
     own = list_flags(kind).values()
     hints |= {each.name: each.hint for each in own if not each.is_positional}
     if "unit" in hints:
@@ -96,4 +96,4 @@ def _as_function(kind: type[Any]) -> Any:
     return dataclasses.make_dataclass("Flags", fields, kw_only=True)
 
 
-COMMANDS = {"bash": Bash, "fish": Fish, "zsh": Zsh}
+COMMANDS = {"bash": PrintBash, "fish": PrintFish, "zsh": PrintZsh}

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from masquerade.result import Answer
+from masquerade.result import CommandResult
 
 
 @dataclass(frozen=True, kw_only=True)
-class Demo:
+class RunDemo:
     """Run the systems small on people who never lived, attack and audit them, write one page.
 
     Args:
@@ -20,11 +20,11 @@ class Demo:
     out: Path = Path("out")
     seed: int = 7
 
-    def run(self) -> Answer:
+    def run(self) -> CommandResult:
         """Print one table, write ``report.html`` with everything else."""
         from masquerade.demo import run_demo  # torch: not to list the flags
 
         return run_demo(self.out, seed=self.seed)
 
 
-COMMAND = Demo
+COMMAND = RunDemo

@@ -18,15 +18,15 @@ from masquerade.datasets.recording_files import read_picture
 from masquerade.errors import BadInput
 from masquerade.io import atomic
 from masquerade.io.video import write as writer
-from masquerade.progress import bars, teller
-from masquerade.report.sheet import with_skeletons
-from masquerade.result import Answer
+from masquerade.progress import make_progress_bars, make_reporter
+from masquerade.report.sheet import draw_skeletons
+from masquerade.result import CommandResult
 from masquerade.training import rows
-from masquerade.training.learner import Trained, load_model
+from masquerade.training.learner import TrainedNetwork, load_model
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".webp")
-_JSON = "joints.json"
-_PRIVATE = (
+_JSON_NAME = "joints.json"
+_PRIVATE_NOTE = (
     "PRIVATE: what is found follows from these photos and is covered by no epsilon; it is as "
     "private as they are."
 )
@@ -60,19 +60,19 @@ def estimate_photos(
     people: list[dict[str, Any]] = []
     for number, path in enumerate(photos, 1):
         image = read_picture(path)
-        found = rows.found_in(trained.net, [(image, box)], smoothing=_smoothing(trained))
-        drawn = with_skeletons(image, [found.joints[0]], trained.classes)
-        atomic.write_whole(out / f"{path.name}.joints.png", _png(drawn), is_private=True)
+        found = rows.find_joints(trained.net, [(image, box)], smoothing=_find_smoothing(trained))
+        drawn = draw_skeletons(image, [found.joints[0]], trained.classes)
+        atomic.write_whole(out / f"{path.name}.joints.png", _encode_png(drawn), is_private=True)
         height, width = image.shape[:2]
         images.append({"id": number, "file_name": path.name, "width": width, "height": height})
-        people.append(_person(number, found.joints[0], found.scores[0]))
+        people.append(_make_annotation(number, found.joints[0], found.scores[0]))
         progress(number, len(photos))
-    said = {"images": images, "annotations": people, "categories": [_category(trained)]}
-    atomic.write_whole(out / _JSON, json.dumps(said).encode(), is_private=True)
+    said = {"images": images, "annotations": people, "categories": [_make_category(trained)]}
+    atomic.write_whole(out / _JSON_NAME, json.dumps(said).encode(), is_private=True)
     return said
 
 
-def photos_in(source: Path) -> list[Path]:
+def list_photos(source: Path) -> list[Path]:
     """A photo, or those in a folder, by name.
 
     Raises:
@@ -86,18 +86,18 @@ def photos_in(source: Path) -> list[Path]:
     return found
 
 
-def _smoothing(trained: Trained) -> float:
+def _find_smoothing(trained: TrainedNetwork) -> float:
     found: float = trained.network.smoothing  # type: ignore[attr-defined]
     return found
 
 
-def _png(image: np.ndarray) -> bytes:
+def _encode_png(image: np.ndarray) -> bytes:
     stream = io.BytesIO()
-    writer.write(stream, [image], suffix=".png", rate=Fraction(1))
+    writer.write_video(stream, [image], suffix=".png", rate=Fraction(1))
     return stream.getvalue()
 
 
-def _person(number: int, found: np.ndarray, scores: np.ndarray) -> dict[str, Any]:
+def _make_annotation(number: int, found: np.ndarray, scores: np.ndarray) -> dict[str, Any]:
     """One annotation; in place of how visible a joint is stands how sure the model is."""
     flat = np.column_stack([found, scores]).round(3)
     low, high = found.min(axis=0), found.max(axis=0)
@@ -111,9 +111,9 @@ def _person(number: int, found: np.ndarray, scores: np.ndarray) -> dict[str, Any
     }
 
 
-def _category(trained: Trained) -> dict[str, Any]:
+def _make_category(trained: TrainedNetwork) -> dict[str, Any]:
     names = list(trained.classes)
-    limbs = [[one + 1, two + 1] for one, two in joints.limbs(names)]  # COCO counts from 1
+    limbs = [[one + 1, two + 1] for one, two in joints.list_limbs(names)]  # COCO counts from 1
     return {"id": 1, "name": "person", "keypoints": names, "skeleton": limbs}
 
 
@@ -138,27 +138,27 @@ class EstimateJoints:
             _check.finite(box_x=self.box[0], box_y=self.box[1])
             _check.positive(box_width=self.box[2], box_height=self.box[3])
 
-    def run(self) -> Answer:
+    def run(self) -> CommandResult:
         """Find, draw, write."""
-        with bars() as progress:
-            tell = teller(progress)
+        with make_progress_bars() as progress:
+            tell = make_reporter(progress)
             found = estimate_photos(
                 self.model,
-                photos_in(self.source),
+                list_photos(self.source),
                 self.out,
                 box=self.box,
                 progress=lambda done, total: tell("photos", done, total),
             )
         people = found["annotations"]
-        return Answer(
+        return CommandResult(
             data={
-                "joints": str(self.out / _JSON),
+                "joints": str(self.out / _JSON_NAME),
                 "photos": len(people),
                 "mean_score": float(np.mean([one["score"] for one in people])),
             },
             lines=[
-                _PRIVATE,
-                f"Wrote {self.out / _JSON} and {len(people)} pictures with skeletons.",
+                _PRIVATE_NOTE,
+                f"Wrote {self.out / _JSON_NAME} and {len(people)} pictures with skeletons.",
             ],
         )
 

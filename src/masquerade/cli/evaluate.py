@@ -10,25 +10,25 @@ from masquerade.cli.flags import Positional
 from masquerade.collection import Collection
 from masquerade.datasets.mask_files import Side
 from masquerade.ledger import Ledger
-from masquerade.progress import bars, teller
-from masquerade.publish.collections import split_of
+from masquerade.progress import make_progress_bars, make_reporter
+from masquerade.publish.collections import select_split
 from masquerade.publish.evaluation import (
     Accuracy,
     Evaluation,
     PoseAccuracy,
-    data_of_pose,
+    describe_pose_accuracy,
+    encode_pose_accuracy,
     evaluate_file,
-    said_of_pose,
 )
 from masquerade.publish.masks import MARGIN_PX, SEGMENTER, THRESHOLD, PartlyShown, with_masks
-from masquerade.result import Answer
+from masquerade.result import CommandResult
 
-_BAR = 40
-_PRIVATE = (
+_BAR_WIDTH = 40
+_PRIVATE_NOTE = (
     "PRIVATE: computed from recordings that the model may have learned from; not covered by any "
     "epsilon; do not publish."
 )
-_HELD_OUT = {
+_HELD_OUT_NOTES = {
     "named": "That the model did not learn from these people is your word: its file does not say "
     "from whom it did.",
     "contents": "None of these is on the private list of what the model learned from; the same "
@@ -83,16 +83,18 @@ class Evaluate:
                 "makes; leave them out."
             )
 
-    def run(self, data: Collection[Any]) -> Answer:
+    def run(self, data: Collection[Any]) -> CommandResult:
         """Top-1, the mean over classes, and a bar for each class."""
         if not self.model:
             raise ValueError("Expected a model, a .safetensors file, got none; name one.")
-        data = self._seen(data)
-        return Answer.of_each({str(path): self._one(path, data) for path in self.model})
+        data = self._restrict_view(data)
+        return CommandResult.merge_answers(
+            {str(path): self._evaluate_model(path, data) for path in self.model}
+        )
 
-    def _one(self, model: Path, data: Collection[Any]) -> Answer:
-        with bars() as progress:
-            tell = teller(progress)
+    def _evaluate_model(self, model: Path, data: Collection[Any]) -> CommandResult:
+        with make_progress_bars() as progress:
+            tell = make_reporter(progress)
             found = evaluate_file(
                 model,
                 data,
@@ -100,26 +102,26 @@ class Evaluate:
                 ledger=None if self.ledger is None else Ledger(self.ledger),
                 progress=lambda done, total: tell("testing", done, total),
             )
-        return _answer(found, self.shown)
+        return _format_evaluation(found, self.shown)
 
-    def _seen(self, data: Collection[Any]) -> Collection[Any]:
+    def _restrict_view(self, data: Collection[Any]) -> Collection[Any]:
         """The recordings as the model is to see them."""
         if self.shown == "all":
             return data
         private: Side = "background" if self.shown == "people" else "person"
-        test = split_of(data, "test")
+        test = select_split(data, "test")
         if self.masks is not None:
             ways = {"threshold": self.mask_threshold, "margin_px": self.mask_margin}
             test = with_masks(test, self.masks, private=private, **ways)  # type: ignore[arg-type]
         return PartlyShown(unmasked=test, private=private)
 
 
-def _answer(found: Evaluation, seen: str = "all") -> Answer:
+def _format_evaluation(found: Evaluation, view: str = "all") -> CommandResult:
     right = found.accuracy
     if isinstance(right, PoseAccuracy):
-        figures = data_of_pose(right)
+        figures = encode_pose_accuracy(right)
         said = [
-            *said_of_pose(right),
+            *describe_pose_accuracy(right),
             f"{found.recordings} photos of people, of the split {found.split}.",
         ]
     else:
@@ -128,32 +130,32 @@ def _answer(found: Evaluation, seen: str = "all") -> Answer:
             "mean_per_class": right.mean_per_class,
             "per_class": right.per_class,
         }
-        said = _bars(found, right, seen)
+        said = _format_accuracy(found, right, view)
     lines = [
-        *([_PRIVATE] if found.is_private else []),
+        *([_PRIVATE_NOTE] if found.is_private else []),
         *said,
-        *([_HELD_OUT[found.held_out]] if found.held_out in _HELD_OUT else []),
+        *([_HELD_OUT_NOTES[found.held_out]] if found.held_out in _HELD_OUT_NOTES else []),
     ]
     data = figures | {
         "recordings": found.recordings,
         "split": found.split,
         "private": found.is_private,
         "held_out": found.held_out or None,
-        "shown": seen,
+        "shown": view,
     }
-    return Answer(data=data, lines=lines)
+    return CommandResult(data=data, lines=lines)
 
 
-def _bars(found: Evaluation, right: Accuracy, seen: str) -> list[str]:
+def _format_accuracy(found: Evaluation, model_accuracy: Accuracy, view: str) -> list[str]:
     """How often it is right, in words, with a bar for each class."""
-    width = max(map(len, right.per_class))
+    width = max(map(len, model_accuracy.per_class))
     return [
-        f"Top-1 {right.top_1:.4f}, mean over classes {right.mean_per_class:.4f}, "
+        f"Top-1 {model_accuracy.top_1:.4f}, mean over classes {model_accuracy.mean_per_class:.4f}, "
         f"{found.recordings} recordings of the split {found.split}"
-        f"{'' if seen == 'all' else f', of which only the {seen} can be seen'}.",
+        f"{'' if view == 'all' else f', of which only the {view} can be seen'}.",
         *(
-            f"{name:{width}} {'#' * round(_BAR * share):{_BAR}} {share:.2f}"
-            for name, share in right.per_class.items()
+            f"{name:{width}} {'#' * round(_BAR_WIDTH * share):{_BAR_WIDTH}} {share:.2f}"
+            for name, share in model_accuracy.per_class.items()
         ),
     ]
 

@@ -17,28 +17,28 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from masquerade import catalog
-from masquerade._optional import Later
+from masquerade._optional import lazy_module
 from masquerade.collection import Collection, Medium
-from masquerade.networks.network import Network, network_class
+from masquerade.networks.network import Network, find_network_class
 
 if typing.TYPE_CHECKING:
     from tyro import conf, constructors
 else:
-    conf, constructors = Later("tyro.conf"), Later("tyro.constructors")
+    conf, constructors = lazy_module("tyro.conf"), lazy_module("tyro.constructors")
 
 
 T = TypeVar("T")
 Positional = Annotated[T, "given without its name"]
 Repeated = Annotated[T, "one each time"]
 
-_WORDS = {Path: "PATH", int: "N", float: "X", str: "TEXT", bool: "", types.NoneType: ""}
-_SECTIONS = ("Args:", "Guarantee:", "Example:", "Raises:", "Returns:", "What is not certain:")
+_TYPE_WORDS = {Path: "PATH", int: "N", float: "X", str: "TEXT", bool: "", types.NoneType: ""}
+_DOC_SECTIONS = ("Args:", "Guarantee:", "Example:", "Raises:", "Returns:", "What is not certain:")
 # How a field that is given without its name is called.
-_CALLED = {"source": "INPUT", "target": "OUTPUT"}
+_PLACEHOLDERS = {"source": "INPUT", "target": "OUTPUT"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Flag:
+class CommandFlag:
     """One field of a command or an entry.
 
     Args:
@@ -62,22 +62,22 @@ class Flag:
     is_needed: bool
 
     @property
-    def spelled(self) -> str:
+    def option_name(self) -> str:
         """As one types it."""
         return "--" + self.name.replace("_", "-")
 
     @property
-    def negated(self) -> str:
+    def opposite_name(self) -> str:
         """As one types the opposite of a switch."""
-        return self.spelled.replace("--", "--no-", 1)
+        return self.option_name.replace("--", "--no-", 1)
 
     @property
-    def called(self) -> str:
+    def placeholder_name(self) -> str:
         """The word for it where it is given without its name."""
-        return _CALLED.get(self.name, self.name.upper())
+        return _PLACEHOLDERS.get(self.name, self.name.upper())
 
     @property
-    def most(self) -> float:
+    def max_words(self) -> float:
         """How many words it takes, at most."""
         words = self.takes.split()
         return float("inf") if "..." in words else float(len(words))
@@ -95,23 +95,25 @@ class Flag:
             raise spec
         counts = spec.nargs if isinstance(spec.nargs, tuple) else (spec.nargs,)
         if "*" not in counts and len(words) not in counts:
-            raise ValueError(f"Expected {self.takes} after {self.spelled}, got {' '.join(words)}.")
+            raise ValueError(
+                f"Expected {self.takes} after {self.option_name}, got {' '.join(words)}."
+            )
         return spec.instance_from_str(list(words))
 
 
-def list_flags(kind: type[Any]) -> dict[str, Flag]:
+def list_flags(kind: type[Any]) -> dict[str, CommandFlag]:
     """The fields of a dataclass that can be given, in their order."""
     hints = typing.get_type_hints(kind, include_extras=True)
     about: dict[str, str] = {}
     for each in reversed(kind.__mro__):  # a subclass may say more of an inherited field
-        about |= _arguments(each)
+        about |= _read_argument_docs(each)
     return {
-        each.name: Flag(
+        each.name: CommandFlag(
             name=each.name,
             field=each.name,
             hint=hints[each.name],
-            takes=_takes(hints[each.name]),
-            usual=_shown(each.default),
+            takes=_describe_value(hints[each.name]),
+            usual=_format_default(each.default),
             about=about.get(each.name, ""),
             is_positional=_is_marked(hints[each.name], Positional),
             is_needed=each.default is each.default_factory,  # both are missing
@@ -121,7 +123,9 @@ def list_flags(kind: type[Any]) -> dict[str, Flag]:
     }
 
 
-def rename_shared(own: Iterable[Flag], taken: Iterable[str], word: str | None) -> list[Flag]:
+def rename_shared(
+    own: Iterable[CommandFlag], taken: Iterable[str], word: str | None
+) -> list[CommandFlag]:
     """An entry's flags; those whose names are taken get a word in front."""
     names = set(taken)
     return [
@@ -143,7 +147,7 @@ def read_doc(kind: type[Any]) -> str:
     return "" if said.startswith(f"{kind.__name__}(") else inspect.cleandoc(said)
 
 
-def summarise(kind: type[Any]) -> str:
+def read_summary(kind: type[Any]) -> str:
     """The first line of a class's documentation."""
     return read_doc(kind).partition("\n")[0]
 
@@ -151,7 +155,7 @@ def summarise(kind: type[Any]) -> str:
 def read_prose(kind: type[Any]) -> str:
     """What stands before the sections of a class's documentation, without the first line."""
     lines = read_doc(kind).splitlines()[1:]
-    ends = [place for place, line in enumerate(lines) if line.strip() in _SECTIONS]
+    ends = [place for place, line in enumerate(lines) if line.strip() in _DOC_SECTIONS]
     return "\n".join(lines[: ends[0] if ends else None]).strip().replace("``", "")
 
 
@@ -166,7 +170,7 @@ def read_section(kind: type[Any], name: str) -> list[str]:
     return lines
 
 
-def _arguments(kind: type[Any]) -> dict[str, str]:
+def _read_argument_docs(kind: type[Any]) -> dict[str, str]:
     """What the section ``Args`` says of each name."""
     found: dict[str, list[str]] = {}
     last = ""
@@ -185,15 +189,15 @@ def _is_marked(hint: Any, marker: Any) -> bool:
     return marker.__metadata__[0] in getattr(hint, "__metadata__", ())
 
 
-def _takes(hint: Any) -> str:
+def _describe_value(hint: Any) -> str:
     """What is given with a flag of this type."""
     inner = typing.get_args(hint)
     if hasattr(hint, "__metadata__"):
-        first = _takes(inner[0])
+        first = _describe_value(inner[0])
         return first.removesuffix(" ...") if _is_marked(hint, Repeated) else first
     kind = typing.get_origin(hint) or hint
     if kind in (typing.Union, types.UnionType):
-        return "|".join(filter(None, map(_takes, inner)))
+        return "|".join(filter(None, map(_describe_value, inner)))
     if kind is Literal:
         return "|".join(map(str, inner))
     if isinstance(kind, type) and issubclass(kind, Enum):
@@ -202,11 +206,13 @@ def _takes(hint: Any) -> str:
         )
     if kind in (tuple, list) or kind is Sequence:
         is_open = kind is not tuple or ... in inner
-        return f"{_takes(inner[0])} ..." if is_open else " ".join(map(_takes, inner))
-    return _takes(inner[0]) if inner else _WORDS.get(kind, "VALUE")
+        return (
+            f"{_describe_value(inner[0])} ..." if is_open else " ".join(map(_describe_value, inner))
+        )
+    return _describe_value(inner[0]) if inner else _TYPE_WORDS.get(kind, "VALUE")
 
 
-def _shown(default: Any) -> str:
+def _format_default(default: Any) -> str:
     """A default as one would type it."""
     if default is dataclasses.MISSING or default is None or default is False:
         return ""
@@ -216,16 +222,16 @@ def _shown(default: Any) -> str:
 if TYPE_CHECKING:
     NetworkName = str
 else:
-    NetworkName = Literal[catalog.names("networks")]  # the choices of the command line
+    NetworkName = Literal[catalog.list_entries("networks")]  # the choices of the command line
 Task = Literal["activity", "pose"]
-_USUAL = {
+_DEFAULT_NETWORKS = {
     Medium.VIDEOS: "mvit_small",
     Medium.SIGNALS: "lstm",
     Medium.PHOTOS: "tiny_vit_small",
 }
 
 
-def network_meant(
+def choose_network(
     data: Collection[Any], *, task: Task | None, network: str | None
 ) -> tuple[str, type[Network]]:
     """The network's name and class.
@@ -236,8 +242,8 @@ def network_meant(
         network: its name, if it was given.
     """
     medium = Medium.PHOTOS if task == "pose" else data.kind
-    name = network or _USUAL[medium]
-    kind = network_class(name)
+    name = network or _DEFAULT_NETWORKS[medium]
+    kind = find_network_class(name)
     if task is not None and (task == "pose") != (kind.KIND is Medium.PHOTOS):
         raise ValueError(f"Expected a network for --task {task}, got {name}; leave one out.")
     return name, kind

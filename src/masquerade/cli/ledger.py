@@ -8,31 +8,33 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from masquerade import _check, _json
-from masquerade._formatting import counted
-from masquerade.accounting.compose import calibrate, sampled_gaussian
+from masquerade._formatting import format_count
+from masquerade.accounting.compose import find_noise_multiplier, make_sampled_gaussian
 from masquerade.cli.flags import Positional
 from masquerade.collection import Collection, Medium
 from masquerade.errors import BadInput
 from masquerade.events import DpEvent
-from masquerade.guarantee import Relation, Unit, named_unit
+from masquerade.guarantee import Relation, Unit, parse_unit_name
 from masquerade.io import atomic
 from masquerade.ledger import Content, Ledger, LedgerEntry, words
 from masquerade.ledger.book import PEOPLE
-from masquerade.ledger.filter import FilterName, best_order
-from masquerade.progress import bars
+from masquerade.ledger.filter import FilterName, find_best_order
+from masquerade.progress import make_progress_bars
 from masquerade.publish import sources
-from masquerade.publish.collections import photos_of
-from masquerade.publish.folder import named_files
+from masquerade.publish.collections import select_photos
+from masquerade.publish.folder import find_common_folder
 from masquerade.publish.recording import make_mechanism
-from masquerade.publish.sources import Limits
+from masquerade.publish.sources import ReadLimits
 from masquerade.receipt import SUFFIX, Receipt
-from masquerade.result import Answer
+from masquerade.result import CommandResult
 
-NOT_COUNTED = "What is released of them without this ledger, before or after, is not counted in it."
+NOT_COUNTED_NOTE = (
+    "What is released of them without this ledger, before or after, is not counted in it."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Open:
+class OpenAccount:
     """Open an account: one unit, one relation, one cap.
 
     Args:
@@ -67,13 +69,13 @@ class Open:
     expect_noise_multiplier: float | None = None
     public: Literal["nothing", "people", "background", "features"] = "nothing"
 
-    def run(self) -> Answer:
+    def run(self) -> CommandResult:
         """Open it."""
-        unit = named_unit(self.unit, what="a budget")
-        expected = self._expected()
+        unit = parse_unit_name(self.unit, what="a budget")
+        expected = self._make_expected_event()
         relation, order = Relation(self.relation), self.order
         if expected is not None:
-            order = best_order(self.epsilon, self.delta, expected, relation)
+            order = find_best_order(self.epsilon, self.delta, expected, relation)
         opened = Ledger(self.ledger).open_account(
             self.account,
             Unit(name=unit, sites=self.pixels),
@@ -87,13 +89,15 @@ class Open:
         said = f"Opened {opened.name}: epsilon {opened.cap.epsilon:g} and delta "
         said += f"{opened.cap.delta:g} for {opened.unit}, {opened.cap.relation.value}."
         said += f" {opened.public.capitalize()}: assumed public." * (opened.public != "nothing")
-        share = None if expected is None else opened.cap.share(expected)
+        share = None if expected is None else opened.cap.compute_share(expected)
         if opened.cap.order is not None:
             said += f" Renyi order {opened.cap.order:.5g}"
             said += f": the expected run needs {100 * share:.1f} % of it." if share else "."
-        return Answer(data=_json.encode(opened) | {"expected_share": share}, lines=[said])
+        return CommandResult(
+            data=_json.encode_noun(opened) | {"expected_share": share}, lines=[said]
+        )
 
-    def _expected(self) -> DpEvent | None:
+    def _make_expected_event(self) -> DpEvent | None:
         """The run that the order is chosen for."""
         q, steps, noise = self.expect_sampling_prob, self.expect_steps, self.expect_noise_multiplier
         if q is None and steps is None and noise is None:
@@ -105,12 +109,12 @@ class Open:
             )
         if noise is None:
             run: dict[str, Any] = dict(sampling_prob=q, steps=steps, relation=self.relation)
-            noise = calibrate(self.epsilon, delta=self.delta, **run)
-        return sampled_gaussian(noise, sampling_prob=q, steps=steps)
+            noise = find_noise_multiplier(self.epsilon, delta=self.delta, **run)
+        return make_sampled_gaussian(noise, sampling_prob=q, steps=steps)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Add:
+class AddFiles:
     """Put files into an account, all or none; each is known by a keyed hash of what it holds.
 
     Args:
@@ -131,36 +135,36 @@ class Add:
     subject: str | None = None
     same_as: Path | None = None
     heading: bool = False
-    max_pixels: int = Limits.max_pixels
-    max_bytes: int = Limits.max_bytes
+    max_pixels: int = ReadLimits.max_pixels
+    max_bytes: int = ReadLimits.max_bytes
 
-    def run(self) -> Answer:
+    def run(self) -> CommandResult:
         """Read and hash all of them, then add them."""
         if not self.files:
             raise ValueError("Expected at least one file to add.")
         ledger = Ledger(self.ledger)
-        twin = None if self.same_as is None else self._read(self.same_as)
-        files = [path for each in self.files for path in _inside(each)]
-        values = [self._read(file) for file in files]
+        twin = None if self.same_as is None else self._read_content(self.same_as)
+        files = [path for each in self.files for path in _list_recordings(each)]
+        values = [self._read_content(file) for file in files]
         named = zip(map(str, files), values, strict=True) if twin is None else ()
-        warnings = ledger.doubts(self.account, [self.subject], named)
+        warnings = ledger.find_doubts(self.account, [self.subject], named)
         shown = [(value, self.subject) for value in values]
-        members = ledger.add_all(self.account, shown, same_as=twin, remake=make_mechanism)
-        said = f"In {self.account}: {counted(len(members), 'file')}."
-        return _added(ledger, self.account, members, said, warnings)
+        members = ledger.add_contents(self.account, shown, same_as=twin, remake=make_mechanism)
+        said = f"In {self.account}: {format_count(len(members), 'file')}."
+        return _describe_added(ledger, self.account, members, said, warnings)
 
-    def _read(self, path: Path) -> Content:
-        limits = Limits(max_pixels=self.max_pixels, max_bytes=self.max_bytes)
-        return sources.find(path, heading=self.heading, limits=limits).content
+    def _read_content(self, path: Path) -> Content:
+        limits = ReadLimits(max_pixels=self.max_pixels, max_bytes=self.max_bytes)
+        return sources.probe_recording(path, heading=self.heading, limits=limits).content
 
 
-def _inside(path: Path) -> tuple[Path, ...]:
+def _list_recordings(path: Path) -> tuple[Path, ...]:
     """The file itself, or the recordings of a folder."""
-    return named_files([path])[1] if path.is_dir() else (path,)
+    return find_common_folder([path])[1] if path.is_dir() else (path,)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Enroll:
+class EnrollData:
     """Put every recording of a data set into an account, all of them or none.
 
     A photo of several people is one recording. Where the unit is a subject, each recording goes to
@@ -176,29 +180,29 @@ class Enroll:
     account: Positional[str]
     ledger: str
 
-    def run(self, data: Collection[Any]) -> Answer:
+    def run(self, data: Collection[Any]) -> CommandResult:
         """Read and hash all of them, then add them."""
         is_photos = data.kind is Medium.PHOTOS
-        data = photos_of(data, "train") if is_photos else data.unless_chosen("train")
+        data = select_photos(data, "train") if is_photos else data.select_default_part("train")
         ledger = Ledger(self.ledger)
-        accounts = ledger.book().accounts
+        accounts = ledger.read_book().accounts
         if self.account not in accounts:
-            raise ValueError(_check.unknown("account", self.account, list(accounts)))
+            raise ValueError(_check.describe_unknown("account", self.account, list(accounts)))
         needs_subject = accounts[self.account].unit.name in PEOPLE
         found = []
-        with bars() as progress:
+        with make_progress_bars() as progress:
             task = progress.add_task("reading", total=len(data))
             for labels, recording in zip(data.labels, data, strict=True):
                 subject = recording.subject if needs_subject else None
                 if needs_subject and subject is None:
                     raise BadInput(f"Expected to know who is in {labels.name}, got nobody.")
-                found.append((Content.of(recording), subject))
+                found.append((Content.from_value(recording), subject))
                 progress.advance(task)
-        warnings = ledger.doubts(self.account, [subject for _, subject in found])
-        members = ledger.add_all(self.account, found, remake=make_mechanism)
+        warnings = ledger.find_doubts(self.account, [subject for _, subject in found])
+        members = ledger.add_contents(self.account, found, remake=make_mechanism)
         split = getattr(data, "split", "all")
         said = f"{len(members)} recordings of the split {split} are in {self.account}."
-        return _added(ledger, self.account, len(members), said, warnings)
+        return _describe_added(ledger, self.account, len(members), said, warnings)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -213,15 +217,15 @@ class ShowBudget:
     account: Positional[str] = ""
     ledger: str
 
-    def run(self) -> Answer:
+    def run(self) -> CommandResult:
         """Sum up each account; the least that any holder has left comes first."""
-        data = Ledger(self.ledger).summaries(self.account)
-        lines = [line for summary in data for line in words.sentences(summary)]
-        return Answer(data={"accounts": data}, lines=lines or ["No account is open."])
+        data = Ledger(self.ledger).list_summaries(self.account)
+        lines = [line for summary in data for line in words.format_summary(summary)]
+        return CommandResult(data={"accounts": data}, lines=lines or ["No account is open."])
 
 
 @dataclass(frozen=True, kw_only=True)
-class History:
+class ShowHistory:
     """Every entry, in order.
 
     Args:
@@ -230,17 +234,18 @@ class History:
 
     ledger: str
 
-    def run(self) -> Answer:
+    def run(self) -> CommandResult:
         """List the entries."""
-        entries = Ledger(self.ledger).entries()
+        entries = Ledger(self.ledger).read_entries()
         lines = [
-            f"{e.sequence:5} {e.time[:19]} {e.kind:8} {words.gist(e.payload)}" for e in entries
+            f"{e.sequence:5} {e.time[:19]} {e.kind:8} {words.format_gist(e.payload)}"
+            for e in entries
         ]
-        return Answer(data={"entries": [asdict(e) for e in entries]}, lines=lines)
+        return CommandResult(data={"entries": [asdict(e) for e in entries]}, lines=lines)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Verify:
+class VerifyLedger:
     """Check the chain, and that every receipt's spend is in it.
 
     Args:
@@ -251,16 +256,16 @@ class Verify:
     ledger: str
     receipts: Path | None = None
 
-    def run(self) -> Answer:
+    def run(self) -> CommandResult:
         """Verify, or fail with what is wrong."""
         ledger = Ledger(self.ledger)
-        whole, found = ledger.verify(), []
+        whole, found = ledger.verify_entries(), []
         if self.receipts is not None:
             if not self.receipts.is_dir():
                 raise BadInput(f"Expected a folder of receipts at {self.receipts}.")
             paths = sorted(self.receipts.rglob(f"*{SUFFIX}"))
-            found = [_receipt(path) for path in paths]
-            strangers = ledger.strangers(found)
+            found = [_read_receipt(path) for path in paths]
+            strangers = ledger.find_strangers(found)
             if strangers:
                 raise BadInput(
                     f"Expected every receipt's spend in the ledger; {len(strangers)} of "
@@ -273,10 +278,10 @@ class Verify:
         lines = [f"The chain of {whole.entries} entries is whole."]
         if whole.balance:
             lines += [f"The balance after entry {whole.balance} is what they come to."]
-        lines += map(_line_of, clocks)
+        lines += map(_format_account_line, clocks)
         if found:
             lines += [f"{charged} of {len(found)} receipts name a spend, and each is in it."]
-        return Answer(
+        return CommandResult(
             data={"entries": whole.entries, "receipts": len(found), "charged": charged, "ok": True}
             | {"balance": whole.balance, "clock_accepted": [entry.sequence for entry in clocks]},
             lines=lines,
@@ -295,7 +300,7 @@ class AcceptClock:
     ledger: str
     accept: bool = False
 
-    def run(self) -> Answer:
+    def run(self) -> CommandResult:
         """Accept the present time; the entry stays in the history."""
         if not self.accept:
             raise ValueError(
@@ -303,11 +308,11 @@ class AcceptClock:
                 "that it is right now."
             )
         entry = Ledger(self.ledger).accept_clock()
-        return Answer(data=asdict(entry), lines=[_line_of(entry)])
+        return CommandResult(data=asdict(entry), lines=[_format_account_line(entry)])
 
 
 @dataclass(frozen=True, kw_only=True)
-class Export:
+class ExportLedger:
     """Write every entry to a JSON file. It is private: it says what was done to whom.
 
     Args:
@@ -318,34 +323,36 @@ class Export:
     out: Positional[Path]
     ledger: str
 
-    def run(self) -> Answer:
+    def run(self) -> CommandResult:
         """Write it."""
         if self.out.exists():
             raise ValueError(f"Expected a new file to export to, got {self.out}; it stands there.")
-        entries = [asdict(entry) for entry in Ledger(self.ledger).entries()]
+        entries = [asdict(entry) for entry in Ledger(self.ledger).read_entries()]
         atomic.write_whole(self.out, json.dumps(entries, indent=2).encode(), is_private=True)
-        return Answer(
+        return CommandResult(
             data={"out": str(self.out), "entries": len(entries)},
             lines=[f"Wrote {len(entries)} entries to {self.out}. They are private."],
         )
 
 
-def _added(ledger: Ledger, account: str, members: Any, said: str, warnings: list[str]) -> Answer:
+def _describe_added(
+    ledger: Ledger, account: str, members: Any, headline: str, warnings: list[str]
+) -> CommandResult:
     """What stands in an account now, what to look at, and what no ledger knows."""
     if unlinked := ledger.count_unlinked(account):
-        warnings.append(words.about_unlinked(unlinked))
+        warnings.append(words.format_unlinked(unlinked))
     data = {"account": account, "members": members}
-    return Answer(
-        data=data | {"warnings": warnings, "note": NOT_COUNTED},
-        lines=[said, *(f"Warning: {warning}" for warning in warnings), NOT_COUNTED],
+    return CommandResult(
+        data=data | {"warnings": warnings, "note": NOT_COUNTED_NOTE},
+        lines=[headline, *(f"Warning: {warning}" for warning in warnings), NOT_COUNTED_NOTE],
     )
 
 
-def _line_of(entry: LedgerEntry) -> str:
-    return f"Entry {entry.sequence}: {words.gist(entry.payload)}."
+def _format_account_line(entry: LedgerEntry) -> str:
+    return f"Entry {entry.sequence}: {words.format_gist(entry.payload)}."
 
 
-def _receipt(path: Path) -> Receipt:
+def _read_receipt(path: Path) -> Receipt:
     try:
         return Receipt.from_json(path.read_text(encoding="utf-8"))
     except (ValueError, TypeError, KeyError) as error:
@@ -353,12 +360,12 @@ def _receipt(path: Path) -> Receipt:
 
 
 COMMANDS = {
-    "open": Open,
-    "add": Add,
-    "enroll": Enroll,
+    "open": OpenAccount,
+    "add": AddFiles,
+    "enroll": EnrollData,
     "show": ShowBudget,
-    "history": History,
-    "verify": Verify,
+    "history": ShowHistory,
+    "verify": VerifyLedger,
     "clock": AcceptClock,
-    "export": Export,
+    "export": ExportLedger,
 }

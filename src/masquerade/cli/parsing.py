@@ -10,23 +10,23 @@ from pathlib import Path
 from typing import Any
 
 from masquerade import _check, catalog
-from masquerade.cli.flags import Flag, list_flags, list_wanted, rename_shared
+from masquerade.cli.flags import CommandFlag, list_flags, list_wanted, rename_shared
 from masquerade.errors import BadInput
-from masquerade.guarantee import UnitName, named_unit
+from masquerade.guarantee import UnitName, parse_unit_name
 
 Chosen = tuple[str, str, str | None]  # flag, room and name of an entry
 
-_ANYTHING = ("TEXT", "PATH", "VALUE")
-_NUMBERS = {"N": ("a whole number", int), "X": ("a number", float)}
-_LETTER = re.compile("-[A-Za-z]")
-_ADDRESS = re.compile("[A-Za-z][A-Za-z0-9+.-]*://")
-_SERVERS = ("postgresql://", "postgres://")
-_HAVE_SITES = ("pixels", "tube")
-_OF_FILES = tuple(name for name in UnitName if name is not UnitName.SHARD)
+_TEXT_WORDS = ("TEXT", "PATH", "VALUE")
+_NUMBER_WORDS = {"N": ("a whole number", int), "X": ("a number", float)}
+_SHORT_FLAG = re.compile("-[A-Za-z]")
+_URL_START = re.compile("[A-Za-z][A-Za-z0-9+.-]*://")
+_SERVER_STARTS = ("postgresql://", "postgres://")
+_SITE_UNITS = ("pixels", "tube")
+_FILE_UNITS = tuple(name for name in UnitName if name is not UnitName.SHARD)
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Given:
+class _CommandLine:
     """A command line, taken apart.
 
     Args:
@@ -58,8 +58,8 @@ def read_command(
     classes = [None if name is None else catalog.load_class(room, name) for _, room, name in chosen]
     own, parts = list(list_flags(kind).values()), []
     every = {each.name: each for each in own}
-    for entry, (_, room, name) in zip(classes, chosen, strict=True):
-        word = getattr(kind, "PREFIXES", {}).get(room)
+    for entry, (_, package, name) in zip(classes, chosen, strict=True):
+        word = getattr(kind, "PREFIXES", {}).get(package)
         theirs = [] if entry is None else list_flags(entry).values()
         renamed = rename_shared(theirs, every, word)
         if both := sorted(every.keys() & {each.name for each in renamed}):
@@ -72,11 +72,13 @@ def read_command(
     given = _take_apart(every, rest)
     _check_given(program, every, [(kind, own), *parts], given)
     values = _read_values(program, every, given)
-    made = [_make(each, several, values) for each, several in [(kind, own), *parts]]
+    made = [_make_entry(each, several, values) for each, several in [(kind, own), *parts]]
     return made[0], made[1:]
 
 
-def _make(kind: type[Any] | None, own: Iterable[Flag], values: Mapping[str, Any]) -> Any:
+def _make_entry(
+    kind: type[Any] | None, own: Iterable[CommandFlag], values: Mapping[str, Any]
+) -> Any:
     given = {each.field: values[each.name] for each in own if each.name in values}
     return None if kind is None else kind(**given)
 
@@ -90,15 +92,21 @@ def choose_entries(
         ValueError: if a name is not one of its room; if one is lacking, unless help is asked for.
     """
     found: list[Chosen] = []
-    for flag, room, *usual in list_wanted(kind):  # usually None: it may be left out
-        name, rest = _take(rest, f"--{flag}") if flag else _first(rest)
+    for flag, package, *usual in list_wanted(kind):  # usually None: it may be left out
+        name, rest = _take_flag(rest, f"--{flag}") if flag else _take_first(rest)
         name = usual[0] if name is None and usual and not is_asking else name
         if name is None and not usual and not is_asking:
             spelled = f"--{flag} NAME" if flag else "NAME"
-            raise ValueError(f"Expected {spelled}; choose from {', '.join(catalog.names(room))}.")
-        if name is not None and name not in catalog.names(room):
-            raise ValueError(_check.unknown(catalog.kind_of(room), name, catalog.names(room)))
-        found.append((flag, room, name))
+            raise ValueError(
+                f"Expected {spelled}; choose from {', '.join(catalog.list_entries(package))}."
+            )
+        if name is not None and name not in catalog.list_entries(package):
+            raise ValueError(
+                _check.describe_unknown(
+                    catalog.find_entry_noun(package), name, catalog.list_entries(package)
+                )
+            )
+        found.append((flag, package, name))
     return found, rest
 
 
@@ -108,7 +116,7 @@ def name_program(name: str, chosen: Iterable[Chosen]) -> str:
     return " ".join([name, *words])
 
 
-def _take(rest: list[str], flag: str) -> tuple[str | None, list[str]]:
+def _take_flag(rest: list[str], flag: str) -> tuple[str | None, list[str]]:
     """The value of ``flag`` and the arguments without it."""
     for place, word in enumerate(rest):
         if word.startswith(f"{flag}="):
@@ -118,12 +126,12 @@ def _take(rest: list[str], flag: str) -> tuple[str | None, list[str]]:
     return None, rest
 
 
-def _first(rest: list[str]) -> tuple[str | None, list[str]]:
+def _take_first(rest: list[str]) -> tuple[str | None, list[str]]:
     """The first argument, unless it is a flag, and the others."""
     return (rest[0], rest[1:]) if rest and not rest[0].startswith("-") else (None, rest)
 
 
-def _take_apart(every: Mapping[str, Flag], rest: Sequence[str]) -> _Given:
+def _take_apart(every: Mapping[str, CommandFlag], rest: Sequence[str]) -> _CommandLine:
     """The flags that were given with their values, and the words that belong to none."""
     flags: dict[str, list[list[str]]] = {}
     words: list[str] = []
@@ -136,44 +144,46 @@ def _take_apart(every: Mapping[str, Flag], rest: Sequence[str]) -> _Given:
             last = name.replace("_", "-")
             flags.setdefault(last, []).append([value] if is_whole else [])
             held = every.get(last.removeprefix("--").replace("-", "_"))
-            waits = 0.0 if is_whole or held is None else held.most
+            waits = 0.0 if is_whole or held is None else held.max_words
         elif waits and word != "--":
             flags[last][-1].append(word)
             waits -= 1
         elif word != "--":
             words.append(word)
-    return _Given(flags=flags, words=words)
+    return _CommandLine(flags=flags, words=words)
 
 
-def _read_values(program: str, every: Mapping[str, Flag], given: _Given) -> dict[str, Any]:
+def _read_values(
+    program: str, every: Mapping[str, CommandFlag], command_line: _CommandLine
+) -> dict[str, Any]:
     """The values of all fields that were given."""
-    words, values = list(given.words), {}
+    words, values = list(command_line.words), {}
     positional = [each for each in every.values() if each.is_positional]
     for place, each in enumerate(positional):
         waiting = sum(later.is_needed for later in positional[place + 1 :])
-        count = len(words) - waiting if "..." in each.takes else int(each.most)
+        count = len(words) - waiting if "..." in each.takes else int(each.max_words)
         mine, words = words[:count], words[count:]
         if mine:
             values[each.name] = each.read_value(mine)
     for each in every.values():
-        several = given.flags.get(each.spelled, [])
+        several = command_line.flags.get(each.option_name, [])
         if not each.takes and several:
             values[each.name] = True
         elif several:
             values[each.name] = each.read_value(several[-1])
-        if each.negated in given.flags:
+        if each.opposite_name in command_line.flags:
             values[each.name] = False
     return values
 
 
 def _check_given(
     program: str,
-    every: Mapping[str, Flag],
-    parts: Sequence[tuple[type[Any] | None, Sequence[Flag]]],
-    given: _Given,
+    every: Mapping[str, CommandFlag],
+    parts: Sequence[tuple[type[Any] | None, Sequence[CommandFlag]]],
+    given: _CommandLine,
 ) -> None:
     """Refuse what cannot be meant."""
-    named = {each.spelled: each for each in every.values() if not each.is_positional}
+    named = {each.option_name: each for each in every.values() if not each.is_positional}
     _refuse_unknown(program, named, given)
     for spelled, several in given.flags.items():
         if spelled in named:
@@ -184,100 +194,107 @@ def _check_given(
         _refuse_unit(given, known, has_sites="--pixels" in named)
     _refuse_count(program, every, given)
     if units and "--unit" not in given.flags:
-        named_unit(None, units[0])
+        parse_unit_name(None, units[0])
     _refuse_addresses(given)
     _refuse_no_input(every, given)
 
 
-def _refuse_unknown(program: str, named: Mapping[str, Flag], given: _Given) -> None:
-    if any(given.flags.get("--json", ())):
+def _refuse_unknown(
+    program: str, named: Mapping[str, CommandFlag], command_line: _CommandLine
+) -> None:
+    if any(command_line.flags.get("--json", ())):
         raise ValueError("Expected no value after --json, got one; leave it out.")
     every = [*named, "--json"]
-    every += [each.negated for each in named.values() if each.usual == "True"]
-    for name in (*(word for word in given.words if _LETTER.match(word)), *given.flags):
+    every += [each.opposite_name for each in named.values() if each.usual == "True"]
+    for name in (
+        *(word for word in command_line.words if _SHORT_FLAG.match(word)),
+        *command_line.flags,
+    ):
         if name not in every:
             close = get_close_matches(name, every, n=1)
             hint = f" Did you mean {close[0]}?" if close else ""
             raise ValueError(f"Unknown flag {name}.{hint} {program} --help lists the flags.")
 
 
-def _refuse_unreadable(spelled: str, flag: Flag, values: Sequence[str]) -> None:
+def _refuse_unreadable(spelled: str, flag: CommandFlag, values: Sequence[str]) -> None:
     """A word where a number is wanted, or one that is not among the choices."""
     if not flag.takes:
         if values:
             raise ValueError(f"Expected no value after {spelled}, got {values[0]!r}; leave it out.")
         return
     choices = flag.takes.split()[0].split("|")
-    if set(choices) & set(_ANYTHING):
+    if set(choices) & set(_TEXT_WORDS):
         return
     for value in values:
-        if value in choices or any(_reads(value, each) for each in choices):
+        if value in choices or any(_is_number(value, each) for each in choices):
             continue
-        wanted = [_NUMBERS[each][0] if each in _NUMBERS else each for each in choices]
+        wanted = [_NUMBER_WORDS[each][0] if each in _NUMBER_WORDS else each for each in choices]
         close = get_close_matches(value, choices, n=1)
         hint = f" Did you mean {close[0]}?" if close else ""
-        raise ValueError(f"Expected {_or(wanted)} after {spelled}, got {value!r}.{hint}")
+        raise ValueError(f"Expected {_join_choices(wanted)} after {spelled}, got {value!r}.{hint}")
 
 
-def _reads(value: str, choice: str) -> bool:
+def _is_number(value: str, choice: str) -> bool:
     """Whether a word is such a number."""
-    if choice not in _NUMBERS:
+    if choice not in _NUMBER_WORDS:
         return False
     try:
-        _NUMBERS[choice][1](value)
+        _NUMBER_WORDS[choice][1](value)
     except ValueError:
         return False
     return True
 
 
-def _or(words: Sequence[str]) -> str:
+def _join_choices(words: Sequence[str]) -> str:
     return f"{', '.join(words[:-1])} or {words[-1]}" if len(words) > 1 else words[0]
 
 
 def _list_units(kind: type[Any] | None) -> tuple[UnitName, ...]:
     """Those that an entry can promise."""
-    return getattr(kind, "UNITS", _OF_FILES)
+    return getattr(kind, "UNITS", _FILE_UNITS)
 
 
-def _refuse_unit(given: _Given, units: Sequence[UnitName], *, has_sites: bool) -> None:
+def _refuse_unit(command_line: _CommandLine, units: Sequence[UnitName], *, has_sites: bool) -> None:
     """The units are explained before anything else is asked for."""
-    for unit in [each for several in given.flags.get("--unit", ()) for each in several]:
-        named_unit(unit, units)
-        if has_sites and unit in _HAVE_SITES and "--pixels" not in given.flags:
+    for unit in [each for several in command_line.flags.get("--unit", ()) for each in several]:
+        parse_unit_name(unit, units)
+        if has_sites and unit in _SITE_UNITS and "--pixels" not in command_line.flags:
             raise ValueError(f"--unit {unit} needs --pixels N, for example --pixels 256.")
 
 
-def _refuse_count(program: str, every: Mapping[str, Flag], given: _Given) -> None:
+def _refuse_count(
+    program: str, every: Mapping[str, CommandFlag], command_line: _CommandLine
+) -> None:
     """Flags that lack, and words too few or too many."""
     positional = [each for each in every.values() if each.is_positional]
     needed = [each for each in positional if each.is_needed]
-    bare = [each.called for each in needed][len(given.words) :]
+    bare = [each.placeholder_name for each in needed][len(command_line.words) :]
     lacking = [
-        each.spelled
+        each.option_name
         for each in every.values()
-        if each.is_needed and not each.is_positional and each.spelled not in given.flags
+        if each.is_needed and not each.is_positional and each.option_name not in command_line.flags
     ]
     if bare or lacking:
         raise ValueError(
             f"Expected {' and '.join([*bare, *lacking])} as well; {program} --help says what each "
             "means."
         )
-    if len(given.words) > sum(each.most for each in positional):
-        taken = " and ".join(each.called for each in positional) or "flags"
-        extra = given.words[len(positional)]
+    if len(command_line.words) > sum(each.max_words for each in positional):
+        taken = " and ".join(each.placeholder_name for each in positional) or "flags"
+        extra = command_line.words[len(positional)]
         raise ValueError(
             f"Expected {taken} alone, got {extra!r} as well; {program} --help says what is taken."
         )
 
 
-def _refuse_addresses(given: _Given) -> None:
+def _refuse_addresses(command_line: _CommandLine) -> None:
     """All files are local; only a ledger may live on a server."""
-    typed = [("", given.words)]
-    typed += [(flag, values) for flag, several in given.flags.items() for values in several]
+    typed = [("", command_line.words)]
+    typed += [(flag, values) for flag, several in command_line.flags.items() for values in several]
     for flag, values in typed:
         for word in values:
-            found = _ADDRESS.match(word)
-            if found is None or (flag == "--ledger" and found[0] in _SERVERS):
+            found = _URL_START.match(word)
+            if found is None or (flag == "--ledger" and found[0] in _SERVER_STARTS):
                 continue
             raise ValueError(
                 f"Expected a path on this machine{f' after {flag}' * bool(flag)}, got {word}; copy "
@@ -285,11 +302,11 @@ def _refuse_addresses(given: _Given) -> None:
             )
 
 
-def _refuse_no_input(every: Mapping[str, Flag], given: _Given) -> None:
+def _refuse_no_input(every: Mapping[str, CommandFlag], command_line: _CommandLine) -> None:
     """A name with a slip is the commonest mistake."""
     positional = [each for each in every.values() if each.is_positional]
-    if positional and positional[0].name == "source" and given.words:
-        several = len(given.words) - len(positional) + 1
-        for word in given.words[: max(1, several)]:
+    if positional and positional[0].name == "source" and command_line.words:
+        several = len(command_line.words) - len(positional) + 1
+        for word in command_line.words[: max(1, several)]:
             if not Path(word).exists() and not Path(word).is_symlink():
                 raise BadInput(f"Expected a file at {word}, got nothing; check the name.")

@@ -13,28 +13,28 @@ from masquerade import _check, _formatting, catalog
 from masquerade.cli.flags import Positional, list_flags
 from masquerade.datasets.stage import Stage
 from masquerade.errors import BadInput
-from masquerade.guarantee import PROTECTS, UnitName, named_unit
+from masquerade.guarantee import PROTECTS, UnitName, parse_unit_name
 from masquerade.io import atomic
 from masquerade.io.video import read
-from masquerade.mechanisms.expected_view import Sight, expect
+from masquerade.mechanisms.expected_view import ExpectedView, predict_view
 from masquerade.noise import Noise
-from masquerade.progress import waiting
+from masquerade.progress import show_spinner
 from masquerade.publish.recording import make_mechanism, release_value
-from masquerade.publish.sources import Film, glance
+from masquerade.publish.sources import FilmRecording, read_header
 from masquerade.recordings import Video
 from masquerade.report import sheet
-from masquerade.result import Answer
+from masquerade.result import CommandResult
 
-_SEED = 1  # of a rehearsal: nothing here is published
-_PACE = 4e-6  # seconds a pixel of the film, with six releases
-_SMALLEST = 32  # pixels; a stand-in below that shows nobody
-_LONGER = (UnitName.TUBE, UnitName.VIDEO, UnitName.RECORD, UnitName.SUBJECT)
-_OF_FILES = tuple(name for name in UnitName if name is not UnitName.SHARD)
-_STAND_IN = (
+_REHEARSAL_SEED = 1  # of a rehearsal: nothing here is published
+_SECONDS_PER_PIXEL = 4e-6  # seconds a pixel of the film, with six releases
+_MIN_SIDE_PX = 32  # pixels; a stand-in below that shows nobody
+_LONG_UNITS = (UnitName.TUBE, UnitName.VIDEO, UnitName.RECORD, UnitName.SUBJECT)
+_FILE_UNITS = tuple(name for name in UnitName if name is not UnitName.SHARD)
+_STAND_IN_NOTE = (
     "Nobody on this sheet ever lived: a generated film of the size of {name} stands in for it, so "
     "that settings can be chosen without looking at private footage."
 )
-_PRIVATE = (
+_PRIVATE_NOTE = (
     "PRIVATE: this sheet shows {name} itself, under noise that protects nothing. Do not give it "
     "away, and choose no setting by it: a choice that was made by looking at private footage "
     "tells something about it that no epsilon counts."
@@ -42,7 +42,7 @@ _PRIVATE = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Preview:
+class PreviewFilm:
     """Draw a sheet of before and after: three units, two epsilons; nothing is published or spent.
 
     A generated film of the same size stands in for the private one, of which only the header is
@@ -79,9 +79,11 @@ class Preview:
         _check.count(frames=self.frames, pixels=self.pixels)
         _check.delta(delta=self.delta)
         for unit in self.units:
-            named_unit(unit, _OF_FILES)
-        if self.mechanism not in (known := proved()):
-            raise ValueError(_check.unknown("mechanism with a proof", self.mechanism, known))
+            parse_unit_name(unit, _FILE_UNITS)
+        if self.mechanism not in (known := list_proved()):
+            raise ValueError(
+                _check.describe_unknown("mechanism with a proof", self.mechanism, known)
+            )
         if not self.units or not self.epsilons:
             raise ValueError("Expected at least one of --units and one of --epsilons, got none.")
 
@@ -90,24 +92,31 @@ class Preview:
         """Where the sheet goes."""
         return self.out or self.source.with_name(f"{self.source.stem}-preview.PRIVATE.svg")
 
-    def run(self) -> Answer:
+    def run(self) -> CommandResult:
         """Draw it."""
         self._check_target()
-        found = glance(self.source)
-        if not isinstance(found, Film):
+        found = read_header(self.source)
+        if not isinstance(found, FilmRecording):
             raise BadInput(f"Expected a film or a picture, got {self.source}; --dry-run has words.")
         ((length, high, wide, _),) = found.shapes
         shown = min(length, self.frames)
-        with waiting("drawing the sheet", seconds=2 + shown * high * wide * _PACE):
-            film = self._film(shown, high, wide)
-            rows = [self._row(UnitName(unit), film) for unit in self.units]
-        said = _PRIVATE if self.private else _STAND_IN
-        words = [said.format(name=self.source.name), *self._length(length, shown)]
-        columns = ("before", *(f"epsilon {_formatting.shown(each)}" for each in self.epsilons))
-        title = f"PRIVATE preview: {self.mechanism}, delta {_formatting.shown(self.delta)}"
-        text = sheet.contact(title, words, columns, rows)
+        with show_spinner(
+            "drawing the sheet", seconds=2 + shown * high * wide * _SECONDS_PER_PIXEL
+        ):
+            film = self._read_film(shown, high, wide)
+            rows = [self._make_row(UnitName(unit), film) for unit in self.units]
+        said = _PRIVATE_NOTE if self.private else _STAND_IN_NOTE
+        words = [said.format(name=self.source.name), *self._describe_length(length, shown)]
+        columns = (
+            "before",
+            *(f"epsilon {_formatting.format_rounded_up(each)}" for each in self.epsilons),
+        )
+        title = (
+            f"PRIVATE preview: {self.mechanism}, delta {_formatting.format_rounded_up(self.delta)}"
+        )
+        text = sheet.draw_contact_sheet(title, words, columns, rows)
         atomic.write_whole(self.target, text.encode(), is_private=True)
-        return Answer(
+        return CommandResult(
             data={"sheet": str(self.target), "is_stand_in": not self.private, "frames": shown},
             lines=[f"Wrote {self.target}; open it in a browser.", *words],
         )
@@ -120,14 +129,14 @@ class Preview:
                 f"Expected no {self.target}, got one: give --overwrite, or another --out."
             )
 
-    def _film(self, frames: int, high: int, wide: int) -> Video:
+    def _read_film(self, frames: int, high: int, wide: int) -> Video:
         if self.private:
-            return Video(frames=read.segment(self.source, 0, frames), rate_hz=25.0)
-        return stand_in(frames, high, wide)
+            return Video(frames=read.read_segment(self.source, 0, frames), rate_hz=25.0)
+        return make_stand_in(frames, high, wide)
 
-    def _length(self, length: int, shown: int) -> list[str]:
+    def _describe_length(self, length: int, shown: int) -> list[str]:
         """What a part of the film does not show."""
-        longer = [unit for unit in self.units if unit in _LONGER]
+        longer = [unit for unit in self.units if unit in _LONG_UNITS]
         if shown == length or not longer:
             return []
         return [
@@ -135,7 +144,7 @@ class Preview:
             "needs more noise, and leaves less than is shown here."
         ]
 
-    def _row(self, unit: UnitName, film: Video) -> sheet.ContactRow:
+    def _make_row(self, unit: UnitName, film: Video) -> sheet.ContactRow:
         middle = len(film.frames) // 2
         pictures, notes = [film.frames[middle]], [""]
         fields: dict[str, Any] = {"delta": self.delta, "unit": unit.value}
@@ -143,21 +152,21 @@ class Preview:
         fields |= {"pixels": self.pixels} if sites else {}
         for epsilon in self.epsilons:
             mechanism = make_mechanism(self.mechanism, epsilon=epsilon, **fields)
-            done = release_value(film, mechanism, noise=Noise(seed=_SEED))
+            done = release_value(film, mechanism, noise=Noise(seed=_REHEARSAL_SEED))
             assert isinstance(done.value, Video)
             assert done.plan is not None  # whatever was released has one
-            sight = expect(done.plan, (film.frames.shape,), is_video=True)
+            sight = predict_view(done.plan, (film.frames.shape,), is_video=True)
             pictures.append(done.value.frames[middle])
-            notes.append("grey: a release asks for --yes" if sight is Sight.GREY else "")
+            notes.append("grey: a release asks for --yes" if sight is ExpectedView.GREY else "")
         label = f"unit {unit.value}" + (f", {self.pixels}" if sites else "")
         about = f"protects {PROTECTS[unit].replace(' m ', f' {self.pixels} ')}"
         return sheet.ContactRow(label=label, about=about, pictures=pictures, notes=notes)
 
 
-def proved() -> list[str]:
+def list_proved() -> list[str]:
     """The mechanisms that need no more than a budget and a unit."""
     found = []
-    for name in catalog.names("mechanisms"):
+    for name in catalog.list_entries("mechanisms"):
         own = list_flags(catalog.load_class("mechanisms", name))
         needed = {each.name for each in own.values() if each.is_needed}
         if "unit" in own and needed <= {"epsilon", "delta"}:
@@ -165,9 +174,9 @@ def proved() -> list[str]:
     return found
 
 
-def stand_in(frames: int, high: int, wide: int) -> Video:
+def make_stand_in(frames: int, high: int, wide: int) -> Video:
     """Somebody who never lived, in a film of this size."""
-    grown = max(1, math.ceil(_SMALLEST / min(high, wide)))
+    grown = max(1, math.ceil(_MIN_SIDE_PX / min(high, wide)))
     stage = Stage(
         seed=11, height=high * grown, width=wide * grown, subjects=12, videos=12, frames=frames
     )
@@ -179,4 +188,4 @@ def stand_in(frames: int, high: int, wide: int) -> Video:
     return Video(frames=np.rint(small).astype(np.uint8), rate_hz=made.rate_hz)
 
 
-COMMAND = Preview
+COMMAND = PreviewFilm

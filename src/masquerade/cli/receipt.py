@@ -17,16 +17,16 @@ from masquerade.errors import BadInput, exit_code
 from masquerade.io import signatures
 from masquerade.io.signatures import Signing
 from masquerade.publish.receipts import (
-    _PINS,
-    Checked,
-    _sign,
-    private_lists,
-    published_files,
+    _SIGNER_ADVICE,
+    CheckedFile,
+    _sign_checked,
+    list_private_lists,
+    list_published_files,
+    list_warnings,
     read_checked,
-    warnings_of,
 )
 from masquerade.receipt import receipt_path
-from masquerade.result import Answer
+from masquerade.result import CommandResult
 
 
 def _make_folder(folder: Path) -> None:
@@ -38,11 +38,11 @@ def _make_folder(folder: Path) -> None:
             f"Expected a folder that can be made for your key, got {folder} ({error.strerror}); "
             "name a file for it: masquerade receipt keygen KEY.pem"
         ) from error
-    signatures.check_folder(folder)
+    signatures.check_key_folder(folder)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Keygen:
+class MakeKeys:
     """Make a pair of keys to sign receipts with; the first release makes your own by itself.
 
     Args:
@@ -54,24 +54,24 @@ class Keygen:
     key: Positional[Path | None] = None
     rotate: bool = False
 
-    def run(self) -> Answer:
+    def run(self) -> CommandResult:
         """Make and write both."""
-        private = self.key or signatures.place()
+        private = self.key or signatures.find_own_key_path()
         if private is None or private.suffix != ".pem":
             raise ValueError(f"Expected a name that ends in .pem for the key, got {private}.")
-        public, aside = signatures.public_of(private), None
+        public, aside = signatures.public_key_path(private), None
         if self.rotate:
-            aside = signatures.rotate(private)
+            aside = signatures.rotate_key(private)
         if self.key is None:
             _make_folder(private.parent)
-        key = signatures.fingerprint(signatures.make_keys(private, public).public_key())
+        key = signatures.fingerprint_key(signatures.make_keys(private, public).public_key())
         after = (
             f"What was signed before stays good: its public key is now {aside}. Whoever checks "
             f"your receipts has to name both: --signer {aside} --signer {public}. If the old key "
             "was stolen, tell them to name it no longer, and sign again with: masquerade receipt "
             "sign"
         )
-        return Answer(
+        return CommandResult(
             data={
                 "private": str(private),
                 "public": str(public),
@@ -108,66 +108,66 @@ class CheckReceipt:
     require_signature: bool = False
     explain: bool = False
 
-    def run(self) -> Answer:
+    def run(self) -> CommandResult:
         """Check, then explain."""
-        files = published_files(self.files)
+        files = list_published_files(self.files)
         if not files:
             raise ValueError("Expected a published file, or a folder of them, got none; name one.")
-        private = private_lists(self.files)
+        private = list_private_lists(self.files)
         if len(files) == 1:
-            answer = self._one(self._checked(files[0]))
+            answer = self._explain_file(self._check_file(files[0]))
             return replace(
                 answer,
                 data={**answer.data, "private": list(map(str, private))},
-                lines=[*answer.lines, *warnings_of(private)],
+                lines=[*answer.lines, *list_warnings(private)],
             )
         checked: list[dict[str, Any]] = []
         lines, codes = [], set()
         for file in files:
             try:
-                found = self._checked(file)
+                found = self._check_file(file)
             except BadInput as error:
                 checked.append({"file": str(file), "ok": False, "error": str(error)})
                 lines.append(f"! {file}: {error}")
                 codes.add(exit_code(error))
                 continue
-            checked.append(self._one(found).data)
-            lines.append(f"  {file} is {found.standing}. {found.introduced()[0]}")
-            lines += [f"! {found.doubt}"] * bool(found.doubt)
+            checked.append(self._explain_file(found).data)
+            lines.append(f"  {file} is {found.signature_status}. {found.explain_guarantee()[0]}")
+            lines += [f"! {found.appearance_doubt}"] * bool(found.appearance_doubt)
         good = sum(each["ok"] for each in checked)
-        lines += warnings_of(private)
+        lines += list_warnings(private)
         lines.append(f"{good} of {len(files)} files agree with their receipts.")
-        return Answer(
+        return CommandResult(
             data={"files": checked, "ok": not codes, "private": list(map(str, private))},
             lines=lines,
             exit_code=min(codes, default=0),
         )
 
-    def _checked(self, file: Path) -> Checked:
+    def _check_file(self, file: Path) -> CheckedFile:
         is_strict = self.require_signature or bool(self.signer)
         return read_checked(file, signers=self.signer, is_strict=is_strict)
 
-    def _one(self, found: Checked) -> Answer:
+    def _explain_file(self, found: CheckedFile) -> CommandResult:
         receipt = found.receipt
         ledger = (
             f"It names entry {receipt.ledger_sequence} of a ledger, whose steward can confirm it "
             "with: masquerade ledger verify --receipts"
         )
-        return Answer(
+        return CommandResult(
             data={
                 "file": str(found.path),
                 "ok": True,
-                "signed_by": found.signed_by,
-                "signature": _json.encode(found.signature),
-                "looks_like": found.looks_released,
-                "receipt": _json.encode(receipt),
+                "signed_by": found.signer_sha256,
+                "signature": _json.encode_noun(found.signature),
+                "looks_like": found.is_appearance_released,
+                "receipt": _json.encode_noun(receipt),
             },
             lines=[
-                f"{found.path} is {found.standing}.",
-                *[found.doubt] * bool(found.doubt),
-                *[_PINS] * (found.signature is not None and found.signed_by is None),
-                *[ledger] * (receipt.ledger_sequence is not None and found.signed_by is None),
-                *found.introduced(is_technical=self.explain),
+                f"{found.path} is {found.signature_status}.",
+                *[found.appearance_doubt] * bool(found.appearance_doubt),
+                *[_SIGNER_ADVICE] * (found.signature is not None and found.signer_sha256 is None),
+                *[ledger] * (receipt.ledger_sequence is not None and found.signer_sha256 is None),
+                *found.explain_guarantee(is_technical=self.explain),
             ],
         )
 
@@ -185,24 +185,28 @@ class SignReceipt:
     files: Positional[tuple[Path, ...]]
     key: Path | None = None
 
-    def run(self) -> Answer:
+    def run(self) -> CommandResult:
         """Check and sign."""
-        files = published_files(self.files)
+        files = list_published_files(self.files)
         if not files:
             raise ValueError("Expected a published file, or a folder of them, got none; name one.")
-        signing = signatures.find() if self.key is None else Signing(key=signatures.load(self.key))
+        signing = (
+            signatures.find_signing()
+            if self.key is None
+            else Signing(key=signatures.load_named_key(self.key))
+        )
         if signing.key is None:
             raise ValueError(f"{signing.notes[0]} --key KEY.pem")
-        each = {str(file): self._one(file, signing.key) for file in files}
-        answer = Answer.of_each(each)
+        each = {str(file): self._sign_file(file, signing.key) for file in files}
+        answer = CommandResult.merge_answers(each)
         return replace(answer, lines=[*answer.lines, *signing.notes])
 
-    def _one(self, file: Path, key: Ed25519PrivateKey) -> Answer:
-        name, place = _sign(file, key), signatures.beside(receipt_path(file))
-        return Answer(
+    def _sign_file(self, file: Path, key: Ed25519PrivateKey) -> CommandResult:
+        name, place = _sign_checked(file, key), signatures.signature_path(receipt_path(file))
+        return CommandResult(
             data={"file": str(file), "signature": str(place), "key_sha256": name},
             lines=[f"Wrote {place}, signed by the key {name}."],
         )
 
 
-COMMANDS = {"check": CheckReceipt, "sign": SignReceipt, "keygen": Keygen}
+COMMANDS = {"check": CheckReceipt, "sign": SignReceipt, "keygen": MakeKeys}

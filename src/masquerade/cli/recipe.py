@@ -6,18 +6,21 @@ from dataclasses import dataclass
 
 from masquerade import _check
 from masquerade.cli.flags import Positional
-from masquerade.result import Answer
+from masquerade.result import CommandResult
 
 _EXPERIMENTS = (
     *("audits", "avatar", "mask_dp", "papers", "pose", "ppedcrf", "tempdiff", "video_dprp"),
 )
-_TOOLS = {"world": "gallery"} | {
+_TOOL_NAMES = {"world": "gallery"} | {
     name: name for name in ("anonymise", "figures", "gallery", "place_training", "pretrain")
 }
-_MOVED = {
+_NEW_COMMANDS = {
     "demo": "masquerade demo",
     **{name: f"python -m experiments {name} in the project's folder" for name in _EXPERIMENTS},
-    **{name: f"python tools/{file}.py in the project's folder" for name, file in _TOOLS.items()},
+    **{
+        name: f"python tools/{file}.py in the project's folder"
+        for name, file in _TOOL_NAMES.items()
+    },
 }
 
 
@@ -31,11 +34,13 @@ class Recipe:
 
     name: Positional[str] = ""
 
-    def run(self) -> Answer:
+    def run(self) -> CommandResult:
         """Refuse, and say what to give instead."""
-        if self.name not in _MOVED:
-            raise ValueError(_check.unknown("recipe", self.name, sorted(_MOVED)))
-        raise ValueError(f"Expected no recipe, got {self.name}, which moved: {_MOVED[self.name]}.")
+        if self.name not in _NEW_COMMANDS:
+            raise ValueError(_check.describe_unknown("recipe", self.name, sorted(_NEW_COMMANDS)))
+        raise ValueError(
+            f"Expected no recipe, got {self.name}, which moved: {_NEW_COMMANDS[self.name]}."
+        )
 
 
 COMMAND = Recipe

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 
 from masquerade import _check, _json, progress
 from masquerade import ledger as ledgers
-from masquerade._formatting import counted
+from masquerade._formatting import format_count
 from masquerade.cli.flags import Positional
 from masquerade.io import atomic
 from masquerade.io.video import is_video
@@ -18,12 +18,12 @@ from masquerade.mechanisms import expected_view
 from masquerade.noise import Noise
 from masquerade.publish import folder
 from masquerade.publish.estimates import DryRun
-from masquerade.publish.folder import Work, about_names, named_files
-from masquerade.publish.recording import Options, release_file
-from masquerade.publish.sources import Limits, Saving
-from masquerade.publish.spine import IfStanding, check_link
+from masquerade.publish.folder import FolderSettings, describe_names, find_common_folder
+from masquerade.publish.recording import FileSettings, release_file
+from masquerade.publish.sources import OutputSettings, ReadLimits
+from masquerade.publish.spine import IfExists, check_link
 from masquerade.receipt import Receipt, Release, receipt_path
-from masquerade.result import Answer
+from masquerade.result import CommandResult
 from masquerade.wording import count_people, explain
 
 
@@ -85,8 +85,8 @@ class ReleaseFile:
     keep_names: bool = False
     names: Path | None = None
     rehearsal_seed: int | None = None
-    max_pixels: int = Limits.max_pixels
-    max_bytes: int = Limits.max_bytes
+    max_pixels: int = ReadLimits.max_pixels
+    max_bytes: int = ReadLimits.max_bytes
 
     def __post_init__(self) -> None:
         if self.resume and self.overwrite:
@@ -100,49 +100,51 @@ class ReleaseFile:
         if self.suffix is not None and not self.suffix.startswith("."):
             raise ValueError(f"Expected a suffix with its dot, got suffix={self.suffix!r}.")
 
-    def run(self, mechanism: Mechanism) -> Answer:
+    def run(self, mechanism: Mechanism) -> CommandResult:
         """Release, or say what a release would promise."""
         check_link(self.target)
         if len(self.source) > 1:
-            source, only = named_files(self.source)
-            return self._folder(mechanism, source, replace(self._work(), only=only))
+            source, only = find_common_folder(self.source)
+            return self._release_several(
+                mechanism, source, replace(self._make_folder_settings(), only=only)
+            )
         (source,) = self.source
         if source.is_dir():
-            return self._folder(mechanism, source, self._work())
+            return self._release_several(mechanism, source, self._make_folder_settings())
         if self.keep_names or self.names or self.suffix or self.jobs:
             raise ValueError(
                 "Expected --keep-names, --names, --suffix and --jobs with several files, got one; "
                 "name the output."
             )
         if self.dry_run:
-            return self._dry(mechanism).of_file(source, self.target)
-        swept = atomic.sweep(self.target.parent)
-        with progress.listening() as heard:
-            done = release_file(source, self.target, mechanism, **self._how())
-        return _with_asides(self._answer(done, swept), heard)
+            return self._make_dry_run(mechanism).preview_file(source, self.target)
+        swept = atomic.remove_dead_files(self.target.parent)
+        with progress.collect_owner_notes() as heard:
+            done = release_file(source, self.target, mechanism, **self._make_arguments())
+        return _add_owner_notes(self._format_release(done, swept), heard)
 
-    def _how(self) -> dict[str, Any]:
+    def _make_arguments(self) -> dict[str, Any]:
         """What every release here is made with."""
         return {
             "noise": Noise(seed=self.rehearsal_seed),
             "ledger": None if self.ledger is None else ledgers.Ledger(self.ledger),
-            "options": self._options(),
+            "options": self._make_settings(),
         }
 
-    def _options(self) -> Options:
-        standing = IfStanding.RESUME if self.resume else IfStanding.REFUSE
-        return Options(
+    def _make_settings(self) -> FileSettings:
+        standing = IfExists.RESUME if self.resume else IfExists.REFUSE
+        return FileSettings(
             heading=self.heading,
-            saving=Saving(exact=self.exact, keep_sound=self.keep_audio),
-            if_standing=IfStanding.OVERWRITE if self.overwrite else standing,
+            saving=OutputSettings(exact=self.exact, keep_sound=self.keep_audio),
+            if_standing=IfExists.OVERWRITE if self.overwrite else standing,
             device=self.device,
-            limits=Limits(max_pixels=self.max_pixels, max_bytes=self.max_bytes),
+            limits=ReadLimits(max_pixels=self.max_pixels, max_bytes=self.max_bytes),
             accept_grey=self.yes,
             accept_unhidden=self.yes,
         )
 
-    def _work(self) -> Work:
-        return Work(
+    def _make_folder_settings(self) -> FolderSettings:
+        return FolderSettings(
             jobs=self.jobs,
             backend=self.backend,
             suffix=self.suffix,
@@ -150,16 +152,18 @@ class ReleaseFile:
             names=self.names,
         )
 
-    def _dry(self, mechanism: Mechanism) -> DryRun:
-        return DryRun(mechanism=mechanism, person_height=self.person_height, **self._how())
+    def _make_dry_run(self, mechanism: Mechanism) -> DryRun:
+        return DryRun(
+            mechanism=mechanism, person_height=self.person_height, **self._make_arguments()
+        )
 
-    def _answer(self, done: Release[Path], swept: int) -> Answer:
+    def _format_release(self, done: Release[Path], swept: int) -> CommandResult:
         said = f"{done.value} stood there already with this receipt; nothing was spent."
         assert done.plan is not None  # whatever was published has one
         is_film = is_video(self.source[0])
-        sight = expected_view.expect(done.plan, done.receipt.shapes, is_video=is_film)
+        sight = expected_view.predict_view(done.plan, done.receipt.shapes, is_video=is_film)
         first, *others = explain(done.receipt.guarantee)
-        return Answer(
+        return CommandResult(
             data={
                 "output": str(done.value),
                 "receipt": str(receipt_path(done.value)),
@@ -168,56 +172,58 @@ class ReleaseFile:
                 "signing_notes": list(done.signing_notes),
                 "expect": sight,
                 "counted": done.receipt.counted,
-                "guarantee": _json.encode(done.receipt.guarantee),
+                "guarantee": _json.encode_noun(done.receipt.guarantee),
             },
             lines=[
-                *_counted_people(done.receipt),
-                *_swept(swept),
+                *_describe_counts(done.receipt),
+                *_describe_swept(swept),
                 said if done.stood else f"Wrote {done.value} and its receipt.",
                 *done.signing_notes,
                 first,
-                *expected_view.said(sight),
+                *expected_view.describe_view(sight),
                 *others,
             ],
         )
 
-    def _folder(self, mechanism: Mechanism, source: Path, work: Work) -> Answer:
+    def _release_several(
+        self, mechanism: Mechanism, source: Path, work: FolderSettings
+    ) -> CommandResult:
         if self.dry_run:
-            return self._dry(mechanism).of_folder(source, self.target, work)
-        planned = folder.named_plan(source, self.target, work, self._options())
-        swept = folder.tidy(self.target)
-        done = folder.release_planned(planned, mechanism, work=work, **self._how())
+            return self._make_dry_run(mechanism).preview_folder(source, self.target, work)
+        planned = folder.make_named_plan(source, self.target, work, self._make_settings())
+        swept = folder.sweep_folder(self.target)
+        done = folder.release_planned(planned, mechanism, work=work, **self._make_arguments())
         failed = [outcome for outcome in done if outcome.error is not None]
         stood = sum(outcome.already_done for outcome in done)
-        names = work.list_of(source, self.target)
-        lines = _swept(swept)
-        wrote = counted(len(done) - len(failed) - stood, "file")
+        names = work.find_name_list(source, self.target)
+        lines = _describe_swept(swept)
+        wrote = format_count(len(done) - len(failed) - stood, "file")
         lines.append(f"Wrote {wrote} to {self.target}.")
         lines += [f"{stood} stood there already, for which nothing was spent."] * bool(stood)
         lines += sorted({note for each in done for note in each.signing_notes})
-        lines.append(about_names(names))
-        lines += planned.left_out
+        lines.append(describe_names(names))
+        lines += planned.omission_notes
         lines += [f"FAILED {outcome.source}: {outcome.error}" for outcome in failed]
         receipts = {outcome.source: outcome.receipt for outcome in done if outcome.receipt}
         plan_of = cache(mechanism.plan)  # many files have one shape
         sights = {
-            file: expected_view.expect(
+            file: expected_view.predict_view(
                 plan_of(receipt.shapes), receipt.shapes, is_video=is_video(file)
             )
             for file, receipt in receipts.items()
         }
-        lines += expected_view.tally(sights.values())
+        lines += expected_view.summarise_views(sights.values())
         lines += [
             f"{file}: {said}"
             for file, receipt in receipts.items()
-            for said in _counted_people(receipt)
+            for said in _describe_counts(receipt)
         ]
         for file, receipt in list(receipts.items())[:1]:
             lines += [f"Each by itself, here {file.name}:", *explain(receipt.guarantee)]
-        return Answer(
+        return CommandResult(
             data={
                 "files": [
-                    outcome.data
+                    outcome.json_fields
                     | {"expect": sights.get(outcome.source)}
                     | {"counted": outcome.receipt.counted if outcome.receipt else {}}
                     for outcome in done
@@ -233,11 +239,11 @@ class ReleaseFile:
         )
 
 
-def _counted_people(receipt: Receipt) -> list[str]:
+def _describe_counts(receipt: Receipt) -> list[str]:
     return count_people(receipt.counted, receipt.shapes[0][0])
 
 
-def _with_asides(answer: Answer, heard: list[str]) -> Answer:
+def _add_owner_notes(answer: CommandResult, heard: list[str]) -> CommandResult:
     """The same with what is for the owner alone."""
     if not heard:
         return answer
@@ -245,8 +251,10 @@ def _with_asides(answer: Answer, heard: list[str]) -> Answer:
     return replace(answer, data={**answer.data, "PRIVATE": heard}, lines=[*answer.lines, *lines])
 
 
-def _swept(count: int) -> list[str]:
-    return [f"Removed {counted(count, 'unfinished file')} of a run that was stopped."] * bool(count)
+def _describe_swept(count: int) -> list[str]:
+    return [f"Removed {format_count(count, 'unfinished file')} of a run that was stopped."] * bool(
+        count
+    )
 
 
 COMMAND = ReleaseFile

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from masquerade.cli.flags import Positional, Repeated
-from masquerade.publish.pages import Beside, _write
-from masquerade.publish.receipts import private_lists, published_files, warnings_of
-from masquerade.result import Answer
+from masquerade.publish.pages import ReportContext, _write_page
+from masquerade.publish.receipts import list_private_lists, list_published_files, list_warnings
+from masquerade.result import CommandResult
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,28 +42,28 @@ class Report:
     public: bool = False
     signer: Repeated[tuple[Path, ...]] = ()
 
-    def run(self) -> Answer:
+    def run(self) -> CommandResult:
         """Check every receipt, then write the page."""
-        beside = Beside(
+        beside = ReportContext(
             original=self.original,
             attacks=self.attacks,
             ledger=self.ledger,
             audits=self.audits,
             plays=self.audit,
         )
-        stamps = _write(
+        stamps = _write_page(
             self.files, self.out, beside=beside, public=self.public, signers=self.signer
         )
-        is_private, lists = beside.is_private and not self.public, private_lists(self.files)
-        return Answer(
+        is_private, lists = beside.is_private and not self.public, list_private_lists(self.files)
+        return CommandResult(
             data={
                 "report": str(self.out),
-                "files": len(published_files(self.files)),
+                "files": len(list_published_files(self.files)),
                 "private": is_private,
                 "stamps": stamps,
                 "private_lists": list(map(str, lists)),
             },
-            lines=[f"Wrote {self.out}. {' '.join(stamps)}", *warnings_of(lists)],
+            lines=[f"Wrote {self.out}. {' '.join(stamps)}", *list_warnings(lists)],
         )
 
 

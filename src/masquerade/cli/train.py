@@ -9,28 +9,39 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from masquerade import _check, _json
-from masquerade._formatting import shown
-from masquerade._optional import Later
-from masquerade.cli.flags import NetworkName, Positional, Task, network_meant
+from masquerade._formatting import format_rounded_up
+from masquerade._optional import lazy_module
+from masquerade.cli.flags import NetworkName, Positional, Task, choose_network
 from masquerade.collection import Collection, Medium
 from masquerade.ledger import Ledger
 from masquerade.networks.network import Network
 from masquerade.noise import Noise
-from masquerade.progress import bars, teller
+from masquerade.progress import make_progress_bars, make_reporter
 from masquerade.publish import bills
-from masquerade.publish.collections import guides_of, photos_of, signals_of, split_of
-from masquerade.publish.learned import learned_path
+from masquerade.publish.collections import (
+    select_guides,
+    select_photos,
+    select_signals,
+    select_split,
+)
+from masquerade.publish.learned import training_list_path
 from masquerade.publish.masks import MARGIN_PX, SEGMENTER, THRESHOLD, MaskedVideos, with_masks
 from masquerade.publish.models import find_first_weights
 from masquerade.publish.receipts import check_receipt
 from masquerade.publish.spine import final_name
-from masquerade.receipt import Release, along_path, receipt_path
+from masquerade.receipt import Release, receipt_path, sidecar_path
 from masquerade.recordings import Signal
-from masquerade.result import Answer
+from masquerade.result import CommandResult
 from masquerade.training import units
 from masquerade.training.ensemble import Ensemble
-from masquerade.training.learner import said_of
-from masquerade.training.method import Method, Precision, check_pairing, planned, with_public
+from masquerade.training.learner import read_model_fields
+from masquerade.training.method import (
+    Method,
+    Precision,
+    check_pairing,
+    make_training_plan,
+    with_public,
+)
 from masquerade.training.methods import Masked
 from masquerade.training.units import count_units
 from masquerade.wording import explain
@@ -41,16 +52,22 @@ if TYPE_CHECKING:
     from masquerade.training import learner, loop, teach, worn
     from masquerade.training import learner as memory
 else:  # what a run costs needs none of them
-    models, lstm = Later("masquerade.publish.models"), Later("masquerade.networks.lstm")
-    learner, loop = Later("masquerade.training.learner"), Later("masquerade.training.loop")
-    memory, worn = Later("masquerade.training.learner"), Later("masquerade.training.worn")
-    teach = Later("masquerade.training.teach")
+    models, lstm = lazy_module("masquerade.publish.models"), lazy_module("masquerade.networks.lstm")
+    learner, loop = (
+        lazy_module("masquerade.training.learner"),
+        lazy_module("masquerade.training.loop"),
+    )
+    memory, worn = (
+        lazy_module("masquerade.training.learner"),
+        lazy_module("masquerade.training.worn"),
+    )
+    teach = lazy_module("masquerade.training.teach")
 
 
-_OF_NETWORKS = tuple("weights from_scratch keep_head smoothing lstm_window lstm_hidden".split())
+_NETWORK_FLAGS = tuple("weights from_scratch keep_head smoothing lstm_window lstm_hidden".split())
 
 
-class _Meant(NamedTuple):
+class _TrainingInputs(NamedTuple):
     """What is learned from, what is public beside it, and what learns."""
 
     private: Collection[Any]
@@ -137,138 +154,141 @@ class Train:
         if self.accept_unprotected_weights and self.weights is None:
             raise ValueError("Expected --weights with --accept-unprotected-weights, got none.")
 
-    def run(self, method: Method | Ensemble, data: Collection[Any]) -> Answer:
+    def run(self, method: Method | Ensemble, data: Collection[Any]) -> CommandResult:
         """TrainingPlan, learn, write."""
         if isinstance(method, Ensemble):
-            return self._teach(method, data)
-        meant = self._meant(data, method)
-        check_pairing(method, meant.network, self.precision)
+            return self._train_ensemble(method, data)
+        inputs = self._choose_inputs(data, method)
+        check_pairing(method, inputs.network, self.precision)
         if self.grid is not None and self.ledger is None:
             raise ValueError(
                 "Expected --ledger with --grid: every run is paid for, and whoever chooses between "
                 "them has seen them all. Without a ledger, train once."
             )
         is_asked = self.ledger is not None and (self.dry_run or self.grid is not None)
-        if is_asked and meant.network.KIND is Medium.SIGNALS:  # read once for all that follows
-            meant = meant._replace(public=worn.public_signals(meant.public, meant.network))
+        if is_asked and inputs.network.KIND is Medium.SIGNALS:  # read once for all that follows
+            inputs = inputs._replace(public=worn.public_signals(inputs.public, inputs.network))
         if self.grid is not None:
-            return self._several(units.methods_of(method, self.grid), meant)
+            return self._train_grid(units.methods_of(method, self.grid), inputs)
         if self.dry_run:
-            return self._preview([method], meant)
-        return self._answer(self._train(self.target, method, meant), meant.private)
+            return self._preview_runs([method], inputs)
+        return self._format_trained(self._train_model(self.target, method, inputs), inputs.private)
 
-    def _several(self, chosen: list[tuple[dict[str, Any], Method]], meant: _Meant) -> Answer:
+    def _train_grid(
+        self, chosen: list[tuple[dict[str, Any], Method]], inputs: _TrainingInputs
+    ) -> CommandResult:
         """Every run of a grid; those that stand already, of this very grid, are kept."""
         targets = [units.target_of(self.target, number + 1) for number in range(len(chosen))]
         pairs = list(zip(targets, [each for _, each in chosen], strict=True))
-        stand = {target: self._standing(target, each, meant.network) for target, each in pairs}
+        stand = {target: self._find_trained(target, each, inputs.network) for target, each in pairs}
         for target in targets:
             if stand[target] is None:
-                models.refuse_standing(target)
+                models.refuse_existing_model(target)
         missing = [each for target, each in pairs if stand[target] is None]
         if missing or self.dry_run:
-            answer = self._preview(missing or [each for _, each in chosen], meant)
+            answer = self._preview_runs(missing or [each for _, each in chosen], inputs)
             if self.dry_run:
                 return answer
-        done = [stand[target] or self._train(target, each, meant) for target, each in pairs]
-        return _table([fields for fields, _ in chosen], done)
+        done = [stand[target] or self._train_model(target, each, inputs) for target, each in pairs]
+        return _format_grid([fields for fields, _ in chosen], done)
 
-    def _standing(self, target: Path, method: Method, network: Network) -> Release[Path] | None:
+    def _find_trained(self, target: Path, method: Method, network: Network) -> Release[Path] | None:
         """A model that this run has made before, of this network, charged to this ledger."""
         if not target.is_file() or self.ledger is None:
             return None
         receipt = check_receipt(target)
-        is_its = method.made(receipt.fields)
+        is_its = method.has_fields(receipt.fields)
         is_its = is_its and receipt.mechanism == method.name
-        is_its = is_its and network.said.items() <= said_of(target).items()
+        is_its = is_its and network.file_fields.items() <= read_model_fields(target).items()
         is_its = is_its and receipt.ledger_sequence is not None
-        if not is_its or Ledger(self.ledger).strangers([receipt]):
+        if not is_its or Ledger(self.ledger).find_strangers([receipt]):
             return None
         return Release(value=target, receipt=receipt)
 
-    def _teach(self, method: Ensemble, data: Collection[Any]) -> Answer:
+    def _train_ensemble(self, method: Ensemble, data: Collection[Any]) -> CommandResult:
         if self.grid is not None:
             raise ValueError("Expected no --grid with a teacher ensemble; train it once.")
         if self.network != "lstm":
-            self._refuse("network", why="votes, whose student is an LSTM")
-        self._refuse("task", "smoothing", why="votes, which are about signals")
-        self._refuse("weights", "from_scratch", "keep_head", why=lstm.LstmNetwork.IN_WORDS)
-        self._refuse("lstm_window", "lstm_hidden", why="votes: choose --windows and --hidden")
-        self._refuse("precision", "checkpoint_every", why="votes, which know nothing of it")
-        self._refuse("masks", "mask_threshold", "mask_margin", why="votes, which use none")
-        parts = signals_of(data, public=self.public_subjects, test=self.test_subjects)
+            self._refuse_flags("network", why="votes, whose student is an LSTM")
+        self._refuse_flags("task", "smoothing", why="votes, which are about signals")
+        self._refuse_flags("weights", "from_scratch", "keep_head", why=lstm.LstmNetwork.IN_WORDS)
+        self._refuse_flags("lstm_window", "lstm_hidden", why="votes: choose --windows and --hidden")
+        self._refuse_flags("precision", "checkpoint_every", why="votes, which know nothing of it")
+        self._refuse_flags("masks", "mask_threshold", "mask_margin", why="votes, which use none")
+        parts = select_signals(data, public=self.public_subjects, test=self.test_subjects)
         if self.dry_run:
-            return self._promise(method, parts["train"], parts["public"])
-        with bars() as progress:
+            return self._preview_ensemble(method, parts["train"], parts["public"])
+        with make_progress_bars() as progress:
             done = models.teach_file(
                 parts["train"],
                 parts["public"],
                 self.target,
                 method,
                 device=self.device,
-                progress=teller(progress),
-                **self._terms(),
+                progress=make_reporter(progress),
+                **self._make_payment_terms(),
             )
-        return self._answer(done, parts["train"])
+        return self._format_trained(done, parts["train"])
 
-    def _promise(
+    def _preview_ensemble(
         self, method: Ensemble, private: Collection[Any], public: Collection[Any]
-    ) -> Answer:
-        reach, ledger = teach.reach_of(private, method), self._terms()["ledger"]
-        cost = bills.cost_of_votes(method, reach, method.fields())
-        is_afforded = bills.quote(ledger, private, cost, unit="subject", public=public)
-        guarantee, ballot = method.guarantee(reach), method.ballot(reach)
+    ) -> CommandResult:
+        reach, ledger = teach.reach_of(private, method), self._make_payment_terms()["ledger"]
+        cost = bills.make_votes_cost(method, reach, method.encode_fields())
+        is_afforded = bills.quote_cost(ledger, private, cost, unit="subject", public=public)
+        guarantee, ballot = method.guarantee(reach), method.make_ballot(reach)
         said = (
-            f"{method.teachers} teachers, of which one person reaches at most {reach}; noise of "
+            f"{method.num_teachers} teachers, of which one person reaches at most {reach}; noise "
+            "of "
             f"scale {ballot.scale:.4g} on the votes of {method.queries} queries; nothing was "
             "written."
         )
         data = {
-            "teachers": method.teachers,
+            "teachers": method.num_teachers,
             "max_teachers_per_subject": reach,
             "scale": ballot.scale,
-            "guarantee": _json.encode(guarantee),
+            "guarantee": _json.encode_noun(guarantee),
         }
         afforded = ["The ledger affords it."] * is_afforded
-        return Answer(data=data, lines=[*afforded, said, *explain(guarantee)])
+        return CommandResult(data=data, lines=[*afforded, said, *explain(guarantee)])
 
-    def _train(self, target: Path, method: Method, meant: _Meant) -> Release[Path]:
+    def _train_model(self, target: Path, method: Method, inputs: _TrainingInputs) -> Release[Path]:
         final = final_name(target, Noise(seed=self.rehearsal_seed))
         checkpoint = final.with_name(f"{final.name}.private-checkpoint")
-        with bars() as progress:
+        with make_progress_bars() as progress:
             done = models.train_file(
-                meant.private,
+                inputs.private,
                 target,
                 method,
-                meant.network,
-                public=meant.public,
-                ways=self._ways(checkpoint if self.checkpoint_every else None),
+                inputs.network,
+                public=inputs.public,
+                ways=self._make_compute_settings(checkpoint if self.checkpoint_every else None),
                 accept_unprotected_weights=self.accept_unprotected_weights,
-                progress=teller(progress),
-                **self._terms(),
+                progress=make_reporter(progress),
+                **self._make_payment_terms(),
             )
         checkpoint.unlink(missing_ok=True)
         return done
 
-    def _terms(self) -> dict[str, Any]:
+    def _make_payment_terms(self) -> dict[str, Any]:
         """Whose noise, and who pays."""
         ledger = None if self.ledger is None else Ledger(self.ledger)
         return {"noise": Noise(seed=self.rehearsal_seed), "ledger": ledger}
 
-    def _answer(self, done: Release[Path], learned: Collection[Any]) -> Answer:
-        notes = learned.notes() if isinstance(learned, MaskedVideos) else []
+    def _format_trained(self, done: Release[Path], learned: Collection[Any]) -> CommandResult:
+        notes = learned.list_mask_notes() if isinstance(learned, MaskedVideos) else []
         notes = [*notes, *done.signing_notes]
         said = [f"Wrote {done.value} and its receipt.", *notes]
         for suffix in done.receipt.along:
-            sheet = along_path(done.value, suffix)
+            sheet = sidecar_path(done.value, suffix)
             said.append(f"Look at {sheet}: everything in there is treated as public.")
-        if (held := learned_path(done.value)).exists():
+        if (held := training_list_path(done.value)).exists():
             said.append(f"{held} is private: evaluate knows by it what the model learned from.")
-        return Answer(
+        return CommandResult(
             data={
                 "model": str(done.value),
                 "receipt": str(receipt_path(done.value)),
-                "guarantee": _json.encode(done.receipt.guarantee),
+                "guarantee": _json.encode_noun(done.receipt.guarantee),
                 "ledger_sequence": done.receipt.ledger_sequence,
                 "signed_by": done.signed_by,
                 "notes": notes,
@@ -276,17 +296,19 @@ class Train:
             lines=[*said, *explain(done.receipt.guarantee)],
         )
 
-    def _preview(self, methods: list[Method], meant: _Meant) -> Answer:
+    def _preview_runs(self, methods: list[Method], inputs: _TrainingInputs) -> CommandResult:
         """What the runs would promise; under a ledger, raise if they cannot be afforded."""
         for method in methods:
-            check_pairing(method, meant.network, self.precision)
-        private, unit = meant.private, str(methods[0].unit)
+            check_pairing(method, inputs.network, self.precision)
+        private, unit = inputs.private, str(methods[0].unit)
         units = count_units(private, unit)
-        plans = [planned(method, units) for method in methods]
-        ledger, is_accepted = self._terms()["ledger"], self.accept_unprotected_weights
-        first = find_first_weights(meant.network, methods, ledger=ledger, is_accepted=is_accepted)
-        cost = bills.cost_of(methods[0], plans, {}, owed=first.owed_to(ledger) * len(plans))
-        is_afforded = bills.quote(ledger, private, cost, unit=unit, public=meant.public)
+        plans = [make_training_plan(method, units) for method in methods]
+        ledger, is_accepted = self._make_payment_terms()["ledger"], self.accept_unprotected_weights
+        first = find_first_weights(inputs.network, methods, ledger=ledger, is_accepted=is_accepted)
+        cost = bills.make_run_cost(
+            methods[0], plans, {}, owed=first.list_owed_events(ledger) * len(plans)
+        )
+        is_afforded = bills.quote_cost(ledger, private, cost, unit=unit, public=inputs.public)
         lines = [f"The ledger affords it: {len(plans)} runs."] * is_afforded
         if private.mask_source:
             lines.append(f"Taken as public: {private.mask_source}.")
@@ -305,38 +327,44 @@ class Train:
                     "units": units,
                     "steps": plan.steps,
                     "noise_multiplier": plan.noise_multiplier,
-                    "guarantee": _json.encode(promise),
+                    "guarantee": _json.encode_noun(promise),
                 }
             )
-        return Answer(data=runs[0] if len(runs) == 1 else {"runs": runs}, lines=lines)
+        return CommandResult(data=runs[0] if len(runs) == 1 else {"runs": runs}, lines=lines)
 
-    def _meant(self, data: Collection[Any], method: Method) -> _Meant:
-        name, kind = network_meant(data, task=self.task, network=self.network)
+    def _choose_inputs(self, data: Collection[Any], method: Method) -> _TrainingInputs:
+        name, kind = choose_network(data, task=self.task, network=self.network)
         if kind.KIND is Medium.SIGNALS:
-            self._refuse("masks", "mask_threshold", "mask_margin", why=kind.IN_WORDS)
-            parts = signals_of(data, public=self.public_subjects, test=self.test_subjects)
-            return _Meant(parts["train"], parts["public"], self._network(name, kind))
+            self._refuse_flags("masks", "mask_threshold", "mask_margin", why=kind.IN_WORDS)
+            parts = select_signals(data, public=self.public_subjects, test=self.test_subjects)
+            return _TrainingInputs(
+                parts["train"], parts["public"], self._make_own_network(name, kind)
+            )
         if self.public_subjects or self.test_subjects:
             raise ValueError(
                 "Expected --public-subjects and --test-subjects with worn sensors alone, got a "
                 "network for pictures; leave them out, or use --network lstm."
             )
         if kind.KIND is Medium.PHOTOS:
-            self._refuse("masks", "mask_threshold", "mask_margin", why=kind.IN_WORDS)
-            private = photos_of(data, "train")
-            return _Meant(private, guides_of(private, method), self._network(name, kind))
-        private = self._masked(split_of(data, "train"), method)
-        return _Meant(private, guides_of(data, method), self._network(name, kind))
+            self._refuse_flags("masks", "mask_threshold", "mask_margin", why=kind.IN_WORDS)
+            private = select_photos(data, "train")
+            return _TrainingInputs(
+                private, select_guides(private, method), self._make_own_network(name, kind)
+            )
+        private = self._add_masks(select_split(data, "train"), method)
+        return _TrainingInputs(
+            private, select_guides(data, method), self._make_own_network(name, kind)
+        )
 
-    def _masked(self, private: Collection[Any], method: Method) -> Collection[Any]:
+    def _add_masks(self, private: Collection[Any], method: Method) -> Collection[Any]:
         """The recordings with the masks that were asked for."""
         if not isinstance(method, Masked):
             why = f"{method.name}, which uses no masks"
-            self._refuse("masks", "mask_threshold", "mask_margin", why=why)
+            self._refuse_flags("masks", "mask_threshold", "mask_margin", why=why)
             return private
         if self.masks != SEGMENTER:
             why = "masks that no segmenter makes"
-            self._refuse("mask_threshold", "mask_margin", why=why)
+            self._refuse_flags("mask_threshold", "mask_margin", why=why)
         if self.masks is None:
             return private
         return with_masks(
@@ -347,15 +375,15 @@ class Train:
             margin_px=self.mask_margin,
         )
 
-    def _network(self, name: str, kind: type[Network]) -> Network:
+    def _make_own_network(self, name: str, kind: type[Network]) -> Network:
         """Made by its own flags: a field's name, or that after its network's; others do nothing."""
         own = {each.name: each.name for each in fields(kind)}  # type: ignore[arg-type]
         own |= {each: f"{name}_{each}" for each in own if hasattr(self, f"{name}_{each}")}
-        others = [flag for flag in _OF_NETWORKS if flag not in own.values()]
-        self._refuse(*others, why=kind.IN_WORDS)
+        others = [flag for flag in _NETWORK_FLAGS if flag not in own.values()]
+        self._refuse_flags(*others, why=kind.IN_WORDS)
         return kind(**{each: getattr(self, flag) for each, flag in own.items()})
 
-    def _refuse(self, *names: str, why: str) -> None:
+    def _refuse_flags(self, *names: str, why: str) -> None:
         """Flags that would do nothing here."""
         for name in names:
             if getattr(self, name) != type(self).__dataclass_fields__[name].default:
@@ -363,9 +391,9 @@ class Train:
                 shown = "" if value is True else f", got {value}"
                 raise ValueError(f"Expected no --{flag} with {why}{shown}; leave it out.")
 
-    def _ways(self, checkpoint: Path | None) -> learner.Ways:
-        return learner.Ways(
-            memory=memory.Memory(
+    def _make_compute_settings(self, checkpoint: Path | None) -> learner.ComputeSettings:
+        return learner.ComputeSettings(
+            memory=memory.MemorySettings(
                 most_mb=self.cache_mb,
                 is_kept=self.keep_cache,
                 device=self.device,
@@ -380,19 +408,19 @@ class Train:
         )
 
 
-def _table(chosen: list[dict[str, Any]], done: list[Release[Path]]) -> Answer:
+def _format_grid(chosen: list[dict[str, Any]], done: list[Release[Path]]) -> CommandResult:
     """The models of a grid and what each was trained with."""
     lines, runs = [], []
     for given, release in zip(chosen, done, strict=True):
         words = ", ".join(f"{name} {value}" for name, value in given.items())
-        spent = shown(release.receipt.guarantee.epsilon or math.inf)
+        spent = format_rounded_up(release.receipt.guarantee.epsilon or math.inf)
         lines.append(f"{release.value}: {words}, epsilon {spent}")
         sequence = release.receipt.ledger_sequence
         runs.append({"model": str(release.value), "fields": given, "ledger_sequence": sequence})
     said = f"{len(done)} runs, each charged to the ledger: choose between them as you like. Each "
     said += "receipt states its own run; what all of them cost stands in the ledger."
     notes = sorted({note for release in done for note in release.signing_notes})
-    return Answer(data={"runs": runs}, lines=[*lines, said, *notes])
+    return CommandResult(data={"runs": runs}, lines=[*lines, said, *notes])
 
 
 COMMAND = Train

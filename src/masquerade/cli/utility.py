@@ -8,13 +8,13 @@ from pathlib import Path
 
 from masquerade import _check, _json
 from masquerade.cli.flags import Positional
-from masquerade.publish.evaluation import _compare, _open, _original
+from masquerade.publish.evaluation import _compare_films, _open_film, _open_original
 from masquerade.quality.picture import PictureQuality
-from masquerade.result import Answer
+from masquerade.result import CommandResult
 
 
 @dataclass(frozen=True, kw_only=True)
-class Measure:
+class MeasureQuality:
     """Compare a video with its original: PSNR, SSIM, flicker. The figures are private.
 
     Args:
@@ -30,27 +30,27 @@ class Measure:
     def __post_init__(self) -> None:
         _check.count(every=self.every)
 
-    def run(self) -> Answer:
+    def run(self) -> CommandResult:
         """Measure, and say to whom the figures may be shown."""
-        before, after = _original(self.before), _open(self.after)
-        quality = _compare(before, after, every=self.every)
-        return Answer(
+        before, after = _open_original(self.before), _open_film(self.after)
+        quality = _compare_films(before, after, every=self.every)
+        return CommandResult(
             data={
                 "private": True,
-                **_json.encode(quality),
+                **_json.encode_noun(quality),
                 "flicker_ratio": quality.flicker_ratio,
                 "identical": quality.is_identical,
                 "rounded": after.is_rounded,
             },
             lines=[
                 "PRIVATE: computed from the original. Keep these figures where the original is.",
-                *_lines(quality),
+                *_format_quality(quality),
                 *(["AFTER was rounded and clamped to 0..255 to be shown."] * after.is_rounded),
             ],
         )
 
 
-def _lines(quality: PictureQuality) -> list[str]:
+def _format_quality(quality: PictureQuality) -> list[str]:
     """The figures for people."""
     side = quality.ssim_window
     told = [f"{quality.frames} frames of {quality.width}x{quality.height} pixels."]
@@ -79,4 +79,4 @@ def _lines(quality: PictureQuality) -> list[str]:
     ]
 
 
-COMMAND = Measure
+COMMAND = MeasureQuality

@@ -21,14 +21,19 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from masquerade import _check
-from masquerade.collection import About, Count, Medium, PublishedCounts
-from masquerade.datasets.recording_files import Annotated, PeoplePhotos, not_published, read_json
+from masquerade.collection import CountLine, DataSource, Medium, PublishedCounts
+from masquerade.datasets.recording_files import (
+    PeoplePhotos,
+    PersonAnnotation,
+    not_published,
+    read_json,
+)
 from masquerade.errors import BadInput
 from masquerade.joints import COCO
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class People:
+class AnnotationFile:
     """What one file of annotations holds.
 
     Args:
@@ -38,7 +43,7 @@ class People:
     """
 
     pictures: tuple[str, ...]
-    persons: tuple[Annotated, ...]
+    persons: tuple[PersonAnnotation, ...]
     categories: tuple[str, ...]
 
 
@@ -49,19 +54,19 @@ class CocoPhotos(PeoplePhotos):
 
     @property
     @abstractmethod
-    def _list(self) -> Path:
+    def _annotation_path(self) -> Path:
         """The file of annotations."""
 
     @cached_property
-    def _people(self) -> People:
-        return read(self._list)
+    def _annotation_file(self) -> AnnotationFile:
+        return read_annotations(self._annotation_path)
 
     @property
-    def _persons(self) -> Sequence[Annotated]:
-        return self._people.persons
+    def _person_annotations(self) -> Sequence[PersonAnnotation]:
+        return self._annotation_file.persons
 
 
-def read(path: Path) -> People:
+def read_annotations(path: Path) -> AnnotationFile:
     """Read a file of annotations.
 
     Raises:
@@ -71,41 +76,45 @@ def read(path: Path) -> People:
     if not isinstance(content, Mapping):
         raise not_published(path, "an object with images and annotations", "the whole", content)
     pictures: dict[int, Mapping[str, Any]] = {}
-    for place, entry in enumerate(_list(path, content, "images")):
+    for place, entry in enumerate(_read_list(path, content, "images")):
         where = f"images[{place}]"
-        key = _whole(path, entry, where, "id")
+        key = _read_integer(path, entry, where, "id")
         name = entry.get("file_name")
         if not isinstance(name, str) or not name:
             raise not_published(path, "a file name", f"{where}.file_name", name)
         pictures[key] = entry
     persons = []
-    for place, entry in enumerate(_list(path, content, "annotations")):
+    for place, entry in enumerate(_read_list(path, content, "annotations")):
         where = f"annotations[{place}]"
-        if _whole(path, entry, where, "num_keypoints") > 0 and not entry.get("iscrowd", 0):
-            persons.append(_person(path, entry, where, pictures))
+        if _read_integer(path, entry, where, "num_keypoints") > 0 and not entry.get("iscrowd", 0):
+            persons.append(_parse_person(path, entry, where, pictures))
     categories = {str(entry["category"]) for entry in pictures.values() if entry.get("category")}
-    return People(
+    return AnnotationFile(
         pictures=tuple(entry["file_name"] for entry in pictures.values()),
         persons=tuple(persons),
         categories=tuple(sorted(categories)),
     )
 
 
-def _person(
+def _parse_person(
     path: Path, entry: Mapping[str, Any], where: str, pictures: Mapping[int, Mapping[str, Any]]
-) -> Annotated:
-    image_key = _whole(path, entry, where, "image_id")
+) -> PersonAnnotation:
+    image_key = _read_integer(path, entry, where, "image_id")
     if image_key not in pictures:
         raise not_published(path, "the id of one of the images", f"{where}.image_id", image_key)
-    flat = _numbers(path, entry, where, "keypoints", 3 * len(COCO))
+    flat = _read_numbers(path, entry, where, "keypoints", 3 * len(COCO))
     points = np.asarray(flat, np.float32).reshape(-1, 3)  # (J, 3)
     if not np.isin(points[:, 2], (0, 1, 2)).all():
         rule = "0, 1 or 2 as every third number"
         raise not_published(path, rule, f"{where}.keypoints", flat[2::3])
-    x, y, width, height = _numbers(path, entry, where, "bbox", 4)
-    key, picture, area = _whole(path, entry, where, "id"), pictures[image_key], entry.get("area", 0)
+    x, y, width, height = _read_numbers(path, entry, where, "bbox", 4)
+    key, picture, area = (
+        _read_integer(path, entry, where, "id"),
+        pictures[image_key],
+        entry.get("area", 0),
+    )
     size, kind = (picture.get("width", 0), picture.get("height", 0)), picture.get("category")
-    return Annotated(
+    return PersonAnnotation(
         file_name=picture["file_name"],
         key=key,
         joints=np.where(points[:, 2:] == 0, np.float32(np.nan), points[:, :2]),
@@ -121,7 +130,7 @@ def _person(
     )
 
 
-def _list(path: Path, content: Mapping[str, Any], key: str) -> list[Any]:
+def _read_list(path: Path, content: Mapping[str, Any], key: str) -> list[Any]:
     found = content.get(key)
     if not isinstance(found, list):
         raise not_published(path, "a list", key, found)
@@ -131,14 +140,14 @@ def _list(path: Path, content: Mapping[str, Any], key: str) -> list[Any]:
     return found
 
 
-def _whole(path: Path, entry: Mapping[str, Any], where: str, key: str) -> int:
+def _read_integer(path: Path, entry: Mapping[str, Any], where: str, key: str) -> int:
     found = entry.get(key)
     if not isinstance(found, int) or isinstance(found, bool):
         raise not_published(path, "a whole number", f"{where}.{key}", found)
     return found
 
 
-def _numbers(
+def _read_numbers(
     path: Path, entry: Mapping[str, Any], where: str, key: str, length: int
 ) -> list[float]:
     found = entry.get(key)
@@ -153,8 +162,8 @@ def _is_number(value: object) -> bool:
 
 CocoSplit = Literal["train", "val"]
 
-_IMAGES = {"train": 118_287, "val": 5_000}
-_PERSONS = {"train": 149_813, "val": 6_352}
+_NUM_IMAGES = {"train": 118_287, "val": 5_000}
+_NUM_PERSONS = {"train": 149_813, "val": 6_352}
 _SOURCE_COCO_KEYPOINTS = (
     "counted by users of the 2017 files; the publisher rounds to 118K and 5K images"
 )
@@ -180,7 +189,7 @@ class CocoKeypoints(CocoPhotos):
         split: of the publisher; the annotations of the test pictures are not public.
     """
 
-    ABOUT: ClassVar[About] = About(
+    ABOUT: ClassVar[DataSource] = DataSource(
         title="Microsoft COCO 2017, person keypoints",
         kind=Medium.PHOTOS,
         licence="CC BY 4.0 for the annotations; the pictures under their own Flickr licences",
@@ -191,29 +200,29 @@ class CocoKeypoints(CocoPhotos):
     split: CocoSplit | None = None
 
     @property
-    def published(self) -> PublishedCounts:
+    def publisher_counts(self) -> PublishedCounts:
         """The numbers of the split."""
         return {
-            "pictures listed": (_IMAGES[self.part_name], _SOURCE_COCO_KEYPOINTS),
-            "people with joints": (_PERSONS[self.part_name], _SOURCE_COCO_KEYPOINTS),
-            "picture files": (_IMAGES[self.part_name], _SOURCE_COCO_KEYPOINTS),
+            "pictures listed": (_NUM_IMAGES[self.part_name], _SOURCE_COCO_KEYPOINTS),
+            "people with joints": (_NUM_PERSONS[self.part_name], _SOURCE_COCO_KEYPOINTS),
+            "picture files": (_NUM_IMAGES[self.part_name], _SOURCE_COCO_KEYPOINTS),
         }
 
-    def check(self) -> tuple[Count, ...]:
+    def check(self) -> tuple[CountLine, ...]:
         """Count pictures listed, people listed and picture files."""
-        people = self._people
+        people = self._annotation_file
         return (
-            self._count("pictures listed", len(people.pictures)),
-            self._count("people with joints", len(people.persons)),
-            self._count_files(self._folder, people.pictures),
+            self._count_line("pictures listed", len(people.pictures)),
+            self._count_line("people with joints", len(people.persons)),
+            self._count_files(self._picture_folder, people.pictures),
         )
 
     @property
-    def _folder(self) -> Path:
+    def _picture_folder(self) -> Path:
         return self.root / f"{self.part_name}2017"
 
     @property
-    def _list(self) -> Path:
+    def _annotation_path(self) -> Path:
         return self.root / "annotations" / f"person_keypoints_{self.part_name}2017.json"
 
 
@@ -247,7 +256,7 @@ class HumanArt(CocoPhotos):
         scenario: only pictures whose ``category`` is this one, such as ``cartoon``; empty for all.
     """
 
-    ABOUT: ClassVar[About] = About(
+    ABOUT: ClassVar[DataSource] = DataSource(
         title="Human-Art",
         kind=Medium.PHOTOS,
         licence="a CC licence, for non-commercial use and on request; the version is not stated",
@@ -264,33 +273,33 @@ class HumanArt(CocoPhotos):
     split: HumanArtSplit | None = None
     scenario: str = ""
 
-    def check(self) -> tuple[Count, ...]:
+    def check(self) -> tuple[CountLine, ...]:
         """Count pictures listed, scenarios, people and picture files of the whole split."""
-        people = self._people
+        people = self._annotation_file
         names = [name.removeprefix(_PREFIX).removeprefix("images/") for name in people.pictures]
         return (
-            self._count("pictures listed", len(names)),
-            self._count("scenarios", len(people.categories)),
-            self._count("people with joints", len(people.persons)),
+            self._count_line("pictures listed", len(names)),
+            self._count_line("scenarios", len(people.categories)),
+            self._count_line("people with joints", len(people.persons)),
             self._count_files(self.root / "images", names),
         )
 
     @property
-    def _list(self) -> Path:
+    def _annotation_path(self) -> Path:
         return self.root / "annotations" / f"{self.part_name}_humanart.json"
 
     @cached_property
-    def _persons(self) -> tuple[Annotated, ...]:
-        people, wanted = self._people, _plain(self.scenario)
-        if wanted and wanted not in map(_plain, people.categories):
-            message = _check.unknown("scenario", self.scenario, people.categories)
-            raise BadInput(f"{message} Those are the ones in {self._list}.")
+    def _person_annotations(self) -> tuple[PersonAnnotation, ...]:
+        people, wanted = self._annotation_file, _simplify_name(self.scenario)
+        if wanted and wanted not in map(_simplify_name, people.categories):
+            message = _check.describe_unknown("scenario", self.scenario, people.categories)
+            raise BadInput(f"{message} Those are the ones in {self._annotation_path}.")
         return tuple(
             replace(person, file_name=person.file_name.removeprefix(_PREFIX))
             for person in people.persons
-            if wanted in ("", _plain(str(person.attributes.get("category", ""))))
+            if wanted in ("", _simplify_name(str(person.attributes.get("category", ""))))
         )
 
 
-def _plain(name: str) -> str:
+def _simplify_name(name: str) -> str:
     return name.lower().replace("_", " ")

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import ClassVar, Literal
 
-from masquerade.collection import READ_CLASSES, About, Count, Labels, Medium
+from masquerade.collection import READ_CLASSES, CountLine, DataSource, Labels, Medium
 from masquerade.datasets import recording_files
 from masquerade.datasets.recording_files import VideoFiles
 from masquerade.errors import BadInput
@@ -43,7 +43,7 @@ class Folder(VideoFiles):
             names, which are then assumed to be public.
     """
 
-    ABOUT: ClassVar[About] = About(
+    ABOUT: ClassVar[DataSource] = DataSource(
         title="Videos in folders, one a class",
         kind=Medium.VIDEOS,
         licence="that of your own files",
@@ -56,32 +56,34 @@ class Folder(VideoFiles):
     @property
     def parts(self) -> tuple[str, ...]:
         """The splits, if the root holds train and test folders rather than classes."""
-        return super().parts if self._splits else ()
+        return super().parts if self._split_names else ()
 
     @property
     def activities(self) -> tuple[str, ...]:
         """The public list; if there is none, the names of all class folders, sorted."""
-        places = [self.root / name for name in self._splits] or [self.root]
-        return self.classes or tuple(sorted({name for each in places for name in _folders(each)}))
+        places = [self.root / name for name in self._split_names] or [self.root]
+        return self.classes or tuple(
+            sorted({name for each in places for name in _list_folders(each)})
+        )
 
     @property
     def class_source(self) -> str:
         """The labels themselves, unless a list was given."""
         return "" if self.classes else READ_CLASSES
 
-    def check(self) -> tuple[Count, ...]:
+    def check(self) -> tuple[CountLine, ...]:
         """Count the videos of each class; a class without any is missing."""
         found = Counter(known.activity or "" for known in self.labels)
-        empty = recording_files.absent(self.activities, found)
-        counts = [self._count(f"videos of {name}", many) for name, many in found.items()]
+        empty = recording_files.list_absent(self.activities, found)
+        counts = [self._count_line(f"videos of {name}", many) for name, many in found.items()]
         return (
-            self._count("videos", len(self.labels)),
-            self._count("classes", len(found), empty),
+            self._count_line("videos", len(self.labels)),
+            self._count_line("classes", len(found), empty),
             *counts,
         )
 
     @cached_property
-    def _splits(self) -> tuple[str, ...]:
+    def _split_names(self) -> tuple[str, ...]:
         """The splits that are there; none if the root holds the classes themselves."""
         if not self.root.is_dir():
             got = "a file" if self.root.exists() else "nothing"
@@ -93,12 +95,12 @@ class Folder(VideoFiles):
         return found if {"train", "test"} & set(found) else ()
 
     @property
-    def _parts(self) -> tuple[Path, ...]:
+    def _part_folders(self) -> tuple[Path, ...]:
         """The folders of the chosen splits."""
         if self.part_name == "all":
-            return tuple(self.root / name for name in self._splits) or (self.root,)
-        if self.part_name not in self._splits:
-            has = ", ".join(self._splits) or "no splits"
+            return tuple(self.root / name for name in self._split_names) or (self.root,)
+        if self.part_name not in self._split_names:
+            has = ", ".join(self._split_names) or "no splits"
             raise BadInput(
                 f"Expected a folder {self.part_name} in {self.root}, got {has}; choose another "
                 "split."
@@ -107,8 +109,8 @@ class Folder(VideoFiles):
 
     def _find(self) -> Sequence[Labels]:
         found: list[Labels] = []
-        for part in self._parts:
-            for path in recording_files.below(part):
+        for part in self._part_folders:
+            for path in recording_files.list_videos(part):
                 if len(path.parts) < 2:
                     raise BadInput(
                         f"Expected each video in the folder of its class, got {part / path}; move "
@@ -128,5 +130,5 @@ class Folder(VideoFiles):
         return found
 
 
-def _folders(place: Path) -> list[str]:
+def _list_folders(place: Path) -> list[str]:
     return [path.name for path in place.iterdir() if path.is_dir() and path.name[0] != "."]

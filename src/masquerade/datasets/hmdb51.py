@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from masquerade.collection import About, Count, Labels, Medium, PublishedCounts
+from masquerade.collection import CountLine, DataSource, Labels, Medium, PublishedCounts
 from masquerade.datasets import recording_files
 from masquerade.datasets.recording_files import ListedVideos, VideoFiles
 from masquerade.errors import BadInput
@@ -63,7 +63,7 @@ class HMDB51(ListedVideos):
         fold: of the official three.
     """
 
-    ABOUT: ClassVar[About] = About(
+    ABOUT: ClassVar[DataSource] = DataSource(
         title="HMDB51: a large video database for human motion recognition",
         kind=Medium.VIDEOS,
         licence="CC BY 4.0",
@@ -81,9 +81,9 @@ class HMDB51(ListedVideos):
     }
 
     @cached_property
-    def folder(self) -> Path:
+    def base_folder(self) -> Path:
         """Where the folders of the classes lie."""
-        return recording_files.locate(
+        return recording_files.find_root(
             self.root,
             ("hmdb51_org",),
             lambda place: any((place / name).is_dir() for name in ACTIVITIES),
@@ -92,9 +92,9 @@ class HMDB51(ListedVideos):
         )
 
     @cached_property
-    def _lists(self) -> Path:
+    def _split_folder(self) -> Path:
         inner = "testTrainMulti_7030_splits"
-        return recording_files.locate(
+        return recording_files.find_root(
             self.root,
             (inner, f"test_train_splits/{inner}", "test_train_splits"),
             lambda place: any(place.glob("*_test_split[123].txt")),
@@ -102,14 +102,16 @@ class HMDB51(ListedVideos):
             layout="unpack test_train_splits.rar beside the folders of the classes",
         )
 
-    def check(self) -> tuple[Count, ...]:
+    def check(self) -> tuple[CountLine, ...]:
         """Count the clips on disk and in all lists."""
         there = self._on_disk()
         classes = {name.partition("/")[0] for name in there}
         listed, folds = self._count_folds()
         return (
-            self._count("clips", len(there), recording_files.absent(listed, there)),
-            self._count("classes", len(classes), recording_files.absent(ACTIVITIES, classes)),
+            self._count_line("clips", len(there), recording_files.list_absent(listed, there)),
+            self._count_line(
+                "classes", len(classes), recording_files.list_absent(ACTIVITIES, classes)
+            ),
             *folds,
         )
 
@@ -117,20 +119,20 @@ class HMDB51(ListedVideos):
         return [
             f"{activity}/{path.as_posix()}"
             for activity in ACTIVITIES
-            for path in recording_files.below(self.folder / activity)
+            for path in recording_files.list_videos(self.base_folder / activity)
         ]
 
-    def _labels(self, name: str, where: str) -> Labels:
+    def _parse_labels(self, name: str, where: str) -> Labels:
         return labels_of(name)
 
     def _lists_of(self, fold: int, part: str) -> list[Path]:
-        return [self._lists / f"{name}_test_split{fold}.txt" for name in ACTIVITIES]
+        return [self._split_folder / f"{name}_test_split{fold}.txt" for name in ACTIVITIES]
 
-    def _read(self, path: Path) -> list[tuple[str, Labels]]:
+    def _read_split_list(self, path: Path) -> list[tuple[str, Labels]]:
         """The rows of a class; a name may hold spaces."""
         activity = path.name.rpartition("_test_split")[0]
         found = []
-        for number, line in recording_files.rows(path, what="a list of clips"):
+        for number, line in recording_files.read_list_lines(path, what="a list of clips"):
             name, _, code = line.rpartition(" ")
             if not name.strip().lower().endswith(".avi") or code not in _CODES:
                 recording_files.refuse_row(path, number, line, "the name of a clip and 0, 1 or 2")
@@ -176,7 +178,7 @@ MEANINGS: Mapping[str, tuple[str, ...]] = {
     "nudity": ("none", "partial", "semi"),
     "relationship": ("not identifiable", "identifiable"),
 }
-_SEVERAL: Mapping[str, Mapping[tuple[int, ...], int]] = {
+_MERGED_VALUES: Mapping[str, Mapping[tuple[int, ...], int]] = {
     "skin_color": {(1, 2): 4, (1, 3): 5, (2, 3): 6, (1, 2, 3): 7},
     "gender": {(1, 2): 3},
 }
@@ -212,7 +214,7 @@ class PAHMDB51(VideoFiles):
         split: that of the command if not given, else test, which are the labelled clips.
     """
 
-    ABOUT: ClassVar[About] = About(
+    ABOUT: ClassVar[DataSource] = DataSource(
         title="PA-HMDB51: privacy attributes of HMDB51",
         kind=Medium.VIDEOS,
         licence="labels: for research that is not commercial; clips: CC BY 4.0",
@@ -231,29 +233,31 @@ class PAHMDB51(VideoFiles):
     split: Split | None = None
 
     @property
-    def folder(self) -> Path:
+    def base_folder(self) -> Path:
         """Where the folders of the classes lie."""
-        return self._clips.folder
+        return self._open_clips.base_folder
 
-    def check(self) -> tuple[Count, ...]:
+    def check(self) -> tuple[CountLine, ...]:
         """Count the labelled clips, and how many of them are on disk."""
-        there = {known.name for known in self._clips.labels}
+        there = {known.name for known in self._open_clips.labels}
         files = [path.stem for path in self._label_folder.glob("*.json")]
-        lost = recording_files.absent(self._labelled, there)
+        lost = recording_files.list_absent(self._clip_labels, there)
         return (
-            self._count("files of labels", len(files), recording_files.absent(ACTIVITIES, files)),
-            self._count("labelled clips (test)", len(self._labelled)),
-            self._count("labelled clips on disk", len(self._labelled) - len(lost), lost),
-            self._count("other clips on disk (train)", len(there - set(self._labelled))),
+            self._count_line(
+                "files of labels", len(files), recording_files.list_absent(ACTIVITIES, files)
+            ),
+            self._count_line("labelled clips (test)", len(self._clip_labels)),
+            self._count_line("labelled clips on disk", len(self._clip_labels) - len(lost), lost),
+            self._count_line("other clips on disk (train)", len(there - set(self._clip_labels))),
         )
 
     @cached_property
-    def _clips(self) -> HMDB51:
+    def _open_clips(self) -> HMDB51:
         return HMDB51(root=self.root, split="all")
 
     @cached_property
     def _label_folder(self) -> Path:
-        return recording_files.locate(
+        return recording_files.find_root(
             self.annotations,
             ("PrivacyAttributes",),
             lambda place: any((place / f"{name}.json").is_file() for name in ACTIVITIES),
@@ -262,11 +266,11 @@ class PAHMDB51(VideoFiles):
         )
 
     @cached_property
-    def _labelled(self) -> dict[str, Labels]:
+    def _clip_labels(self) -> dict[str, Labels]:
         found: dict[str, Labels] = {}
         for activity in ACTIVITIES:
             path = self._label_folder / f"{activity}.json"
-            for file, said in _read(path).items() if path.is_file() else ():
+            for file, said in _read_label_file(path).items() if path.is_file() else ():
                 known = labels_of(f"{activity}/{file}")
                 attributes = {**known.attributes, **_by_frame(path, file, said)}
                 found[known.name] = replace(known, attributes=attributes)
@@ -274,12 +278,12 @@ class PAHMDB51(VideoFiles):
 
     def _find(self) -> Sequence[Labels]:
         if self.part_name == "test":
-            _ = self._clips.folder  # a wrong root is told at once
-            return tuple(self._labelled.values())
-        return [known for known in self._clips.labels if known.name not in self._labelled]
+            _ = self._open_clips.base_folder  # a wrong root is told at once
+            return tuple(self._clip_labels.values())
+        return [known for known in self._open_clips.labels if known.name not in self._clip_labels]
 
 
-def _read(path: Path) -> Mapping[str, Any]:
+def _read_label_file(path: Path) -> Mapping[str, Any]:
     try:
         found = json.loads(path.read_text(encoding="utf-8-sig"))
     except json.JSONDecodeError as error:
@@ -300,7 +304,9 @@ def _read(path: Path) -> Mapping[str, Any]:
 def _by_frame(path: Path, file: str, said: Any) -> dict[str, tuple[int, ...]]:
     """One number a frame for each attribute, as many as the last stretch reaches to."""
     stretches = {
-        name: [_stretch(path, file, name, each) for each in _listed(path, file, name, said)]
+        name: [
+            _parse_stretch(path, file, name, each) for each in _check_list(path, file, name, said)
+        ]
         for name in MEANINGS
     }
     length = max((last + 1 for each in stretches.values() for _, last, _ in each), default=0)
@@ -313,7 +319,7 @@ def _by_frame(path: Path, file: str, said: Any) -> dict[str, tuple[int, ...]]:
     return found
 
 
-def _listed(path: Path, file: str, name: str, said: Any) -> list[Any]:
+def _check_list(path: Path, file: str, name: str, said: Any) -> list[Any]:
     each = said.get(name) if isinstance(said, dict) else None
     if not isinstance(each, list):
         raise BadInput(
@@ -323,13 +329,13 @@ def _listed(path: Path, file: str, name: str, said: Any) -> list[Any]:
     return each
 
 
-def _stretch(path: Path, file: str, name: str, said: Any) -> tuple[int, int, int]:
+def _parse_stretch(path: Path, file: str, name: str, said: Any) -> tuple[int, int, int]:
     """The first and the last frame of a stretch and its value, checked."""
     if isinstance(said, list) and len(said) == 3:
         first, last, value = said
         if isinstance(value, list) and all(isinstance(each, int) for each in value):
             kinds = tuple(sorted(set(value) - {0}))  # one who cannot be told beside one who can
-            value = kinds[0] if len(kinds) == 1 else _SEVERAL.get(name, {}).get(kinds)
+            value = kinds[0] if len(kinds) == 1 else _MERGED_VALUES.get(name, {}).get(kinds)
         numbers = (first, last, value)
         if all(type(each) is int and each >= 0 for each in numbers) and value < len(MEANINGS[name]):
             return first, last, value

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from masquerade import _check
-from masquerade._optional import require
+from masquerade._optional import require_extra
 from masquerade.errors import BadInput
 
 SPLITS = ("train", "val", "test", "public")
 _DELIMITERS = ",;\t"
-_SHOWN = 8
+_MAX_LISTED = 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +59,7 @@ class ManifestRow:
 
 
 COLUMNS = tuple(each.name for each in fields(ManifestRow))[1:]
-_NUMBERS = ("head_px", "start", "end")
+_NUMBER_COLUMNS = ("head_px", "start", "end")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +75,7 @@ class ManifestTable:
     columns: tuple[str, ...]
 
 
-def read(path: Path, root: Path) -> ManifestTable:
+def read_manifest(path: Path, root: Path) -> ManifestTable:
     """Read a table; paths in it begin at ``root``.
 
     Raises:
@@ -86,9 +86,11 @@ def read(path: Path, root: Path) -> ManifestTable:
     if not path.is_file():
         got = "a folder" if path.is_dir() else "nothing"
         raise BadInput(f"Expected a table at {path}, got {got}; give a .csv or .parquet file.")
-    heading, lines = _READERS.get(path.suffix.lower(), _unknown)(path)
+    heading, lines = _READERS.get(path.suffix.lower(), _refuse_format)(path)
     _check_heading(heading, path)
-    rows = tuple(_row(line, dict(zip(heading, cells, strict=True)), path) for line, cells in lines)
+    rows = tuple(
+        _parse_row(line, dict(zip(heading, cells, strict=True)), path) for line, cells in lines
+    )
     if not rows:
         raise BadInput(f"Expected a row for each recording in {path}, got a heading alone.")
     _check_marked(rows, heading, path)
@@ -134,12 +136,12 @@ def _read_csv(path: Path) -> tuple[list[str], Iterable[tuple[int, list[str]]]]:
     (_, heading), *rest = lines
     for line, cells in rest:
         if len(cells) != len(heading):
-            _refuse(path, line, f"{len(heading)} cells, as the heading has", len(cells))
+            _refuse_line(path, line, f"{len(heading)} cells, as the heading has", len(cells))
     return heading, rest
 
 
 def _read_parquet(path: Path) -> tuple[list[str], Iterable[tuple[int, list[str]]]]:
-    parquet: Any = require("pyarrow.parquet", extra="tables")
+    parquet: Any = require_extra("pyarrow.parquet", extra="tables")
     try:
         table = parquet.read_table(path)
     except (OSError, ValueError) as error:  # pyarrow's own errors are kinds of these
@@ -155,7 +157,7 @@ def _as_text(cell: object) -> str:
     return "" if is_absent else str(cell).strip()
 
 
-def _unknown(path: Path) -> NoReturn:
+def _refuse_format(path: Path) -> NoReturn:
     raise BadInput(f"Expected a .csv or .parquet file, got {path}; save the table as one of them.")
 
 
@@ -170,7 +172,8 @@ def _check_heading(heading: Sequence[str], path: Path) -> None:
     for place, name in enumerate(heading):
         if name not in COLUMNS:
             raise BadInput(
-                f"{_check.unknown('column', name, COLUMNS)} It stands in line 1 of {path}; rename "
+                f"{_check.describe_unknown('column', name, COLUMNS)} It stands in line 1 of "
+                f"{path}; rename "
                 "it, or leave it out."
             )
         if name in heading[:place]:
@@ -179,28 +182,34 @@ def _check_heading(heading: Sequence[str], path: Path) -> None:
         raise BadInput(f"Expected a column path in {path}, line 1, got {', '.join(heading)}.")
 
 
-def _row(line: int, cells: Mapping[str, str], path: Path) -> ManifestRow:
+def _parse_row(line: int, cells: Mapping[str, str], path: Path) -> ManifestRow:
     said = {name: cell for name, cell in cells.items() if cell}
     if "path" not in said:
-        _refuse(path, line, "the path of a recording", "none")
+        _refuse_line(path, line, "the path of a recording", "none")
     split = said.get("split")
     if split is not None and split not in SPLITS:
-        _refuse(path, line, f"a split ({', '.join(SPLITS)})", repr(split))
-    numbers = {name: _number(said.pop(name), name, path, line) for name in _NUMBERS if name in said}
+        _refuse_line(path, line, f"a split ({', '.join(SPLITS)})", repr(split))
+    numbers = {
+        name: _parse_number(said.pop(name), name, path, line)
+        for name in _NUMBER_COLUMNS
+        if name in said
+    }
     row = ManifestRow(line=line, **said, **numbers)  # type: ignore[arg-type]
     if row.end is not None and row.end <= (row.start or 0.0):
-        _refuse(path, line, f"an end after the start at {row.start or 0.0:g} s", f"{row.end:g} s")
+        _refuse_line(
+            path, line, f"an end after the start at {row.start or 0.0:g} s", f"{row.end:g} s"
+        )
     return row
 
 
-def _number(text: str, name: str, path: Path, line: int) -> float:
+def _parse_number(text: str, name: str, path: Path, line: int) -> float:
     try:
         value = float(text)
     except ValueError:
         value = math.nan
     if not (math.isfinite(value) and value >= 0):
         unit = "pixels" if name == "head_px" else "seconds"
-        _refuse(path, line, f"{name} in {unit}, 0 or more", repr(text))
+        _refuse_line(path, line, f"{name} in {unit}, 0 or more", repr(text))
     return value
 
 
@@ -211,7 +220,8 @@ def _check_marked(rows: Sequence[ManifestRow], heading: Sequence[str], path: Pat
             bare = [row.line for row in rows if getattr(row, name) is None]
             if bare and len(bare) < len(rows):
                 raise BadInput(
-                    f"Expected a {name} in every row of {path}, got none in {_lines(bare)}; fill "
+                    f"Expected a {name} in every row of {path}, got none in "
+                    f"{_format_lines(bare)}; fill "
                     "it in, or leave those rows out."
                 )
 
@@ -227,7 +237,8 @@ def _check_apart(rows: Sequence[ManifestRow], path: Path, root: Path) -> None:
             if (after.start or 0.0) < (math.inf if before.end is None else before.end):
                 raise BadInput(
                     f"Expected each piece of a recording in one row of {path}, got {after.path} in "
-                    f"{_lines([before.line, after.line])}; leave one out, or give both a start and "
+                    f"{_format_lines([before.line, after.line])}; leave one out, or give both a "
+                    "start and "
                     "an end that do not overlap."
                 )
 
@@ -246,11 +257,11 @@ def _check_subjects(rows: Sequence[ManifestRow], path: Path) -> None:
             )
 
 
-def _lines(numbers: Sequence[int]) -> str:
-    shown = ", ".join(str(number) for number in sorted(numbers)[:_SHOWN])
-    more = f" and {len(numbers) - _SHOWN} more" if len(numbers) > _SHOWN else ""
+def _format_lines(numbers: Sequence[int]) -> str:
+    shown = ", ".join(str(number) for number in sorted(numbers)[:_MAX_LISTED])
+    more = f" and {len(numbers) - _MAX_LISTED} more" if len(numbers) > _MAX_LISTED else ""
     return f"line{'s' if len(numbers) > 1 else ''} {shown}{more}"
 
 
-def _refuse(path: Path, line: int, rule: str, got: object) -> NoReturn:
+def _refuse_line(path: Path, line: int, rule: str, got: object) -> NoReturn:
     raise BadInput(f"Expected {rule} in {path}, line {line}, got {got}; mend the row.")

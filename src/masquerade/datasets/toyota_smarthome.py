@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import ClassVar, Literal
 
-from masquerade.collection import About, Count, Labels, Medium, PublishedCounts
+from masquerade.collection import CountLine, DataSource, Labels, Medium, PublishedCounts
 from masquerade.datasets import recording_files
 from masquerade.datasets.recording_files import VideoFiles
 
@@ -64,7 +64,7 @@ class ToyotaSmarthome(VideoFiles):
         protocol: which people or cameras train.
     """
 
-    ABOUT: ClassVar[About] = About(
+    ABOUT: ClassVar[DataSource] = DataSource(
         title="Toyota Smarthome: real-world activities of daily living",
         kind=Medium.VIDEOS,
         licence="on request, for research",
@@ -96,9 +96,9 @@ class ToyotaSmarthome(VideoFiles):
         return tuple(each for each in super().parts if not is_by_people or each != "validation")
 
     @cached_property
-    def folder(self) -> Path:
+    def base_folder(self) -> Path:
         """Where the clips lie."""
-        return recording_files.locate(
+        return recording_files.find_root(
             self.root,
             ("mp4",),
             lambda place: any(place.glob("*_p*_r*_c*.mp4")),
@@ -111,28 +111,28 @@ class ToyotaSmarthome(VideoFiles):
         """The 31 activities, or the 19 of the cross-view protocols."""
         return ACTIVITIES if self.protocol == "cross_subject" else CROSS_VIEW_ACTIVITIES
 
-    def check(self) -> tuple[Count, ...]:
+    def check(self) -> tuple[CountLine, ...]:
         """Count the clips on disk, who and what is in them, and both parts of the protocol."""
         every = self._on_disk
         activities = {match["activity"] for match in every}
         cameras = {int(match["camera"]) for match in every}
         no_camera = [f"c{each:02}" for each in range(1, 8) if each not in cameras]
-        found = [self._part(match) for match in every if match["activity"] in self.activities]
+        found = [self._find_part(match) for match in every if match["activity"] in self.activities]
         parts = [part for part in self.parts if part != "all"]
         return (
-            self._count("clips", len(every)),
-            self._count(
-                "activities", len(activities), recording_files.absent(ACTIVITIES, activities)
+            self._count_line("clips", len(every)),
+            self._count_line(
+                "activities", len(activities), recording_files.list_absent(ACTIVITIES, activities)
             ),
-            self._count("people", len({int(match["subject"]) for match in every})),
-            self._count("cameras", len(cameras), no_camera),
-            *(self._count(f"{self.protocol}, {part}", found.count(part)) for part in parts),
+            self._count_line("people", len({int(match["subject"]) for match in every})),
+            self._count_line("cameras", len(cameras), no_camera),
+            *(self._count_line(f"{self.protocol}, {part}", found.count(part)) for part in parts),
         )
 
     @cached_property
     def _on_disk(self) -> list[re.Match[str]]:
         rule = "Activity_p00_r00_v00_c00.mp4 with one of the 31 activities"
-        return recording_files.named(self.folder, "*.mp4", _NAME, rule=rule)
+        return recording_files.match_file_names(self.base_folder, "*.mp4", _NAME, rule=rule)
 
     def _find(self) -> Sequence[Labels]:
         return [
@@ -144,10 +144,11 @@ class ToyotaSmarthome(VideoFiles):
                 attributes={"r": match["r"], "v": match["v"]},
             )
             for match in self._on_disk
-            if match["activity"] in self.activities and self.part_name in ("all", self._part(match))
+            if match["activity"] in self.activities
+            and self.part_name in ("all", self._find_part(match))
         ]
 
-    def _part(self, match: re.Match[str]) -> str:
+    def _find_part(self, match: re.Match[str]) -> str:
         """The split of a clip; "none" for cameras that a protocol leaves out."""
         if self.protocol == "cross_subject":
             return "train" if int(match["subject"]) in _TRAIN_SUBJECTS else "test"

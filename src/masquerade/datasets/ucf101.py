@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
 
-from masquerade.collection import About, Count, Labels, Medium, PublishedCounts
+from masquerade.collection import CountLine, DataSource, Labels, Medium, PublishedCounts
 from masquerade.datasets import recording_files
 from masquerade.datasets.recording_files import ListedVideos
 from masquerade.errors import BadInput
@@ -17,7 +17,7 @@ _NAME = re.compile(r"v_(?P<activity>\w+)_g(?P<group>\d+)_c(?P<clip>\d+)\.avi")
 _LAYOUT = "give the folder that holds UCF-101 and ucfTrainTestlist"
 # The paper names the lists; how many lines each has is what TensorFlow Datasets counted in them.
 _SIZES = {1: (9537, 3783), 2: (9586, 3734), 3: (9624, 3696)}
-_COUNTED = "the official lists, as counted by TensorFlow Datasets (ucf101 2.0.0)"
+_LIST_SOURCE = "the official lists, as counted by TensorFlow Datasets (ucf101 2.0.0)"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +49,7 @@ class UCF101(ListedVideos):
         fold: of the official three.
     """
 
-    ABOUT: ClassVar[About] = About(
+    ABOUT: ClassVar[DataSource] = DataSource(
         title="UCF101: a dataset of 101 human actions classes from videos in the wild",
         kind=Medium.VIDEOS,
         licence="not stated",
@@ -60,15 +60,15 @@ class UCF101(ListedVideos):
         "videos": (13_320, "[soomro2012]"),
         "classes": (101, "[soomro2012]"),
     } | {
-        f"fold {fold}, {part}": (size, _COUNTED)
+        f"fold {fold}, {part}": (size, _LIST_SOURCE)
         for fold, sizes in _SIZES.items()
         for part, size in zip(("train", "test"), sizes, strict=True)
     }
 
     @cached_property
-    def folder(self) -> Path:
+    def base_folder(self) -> Path:
         """Where the folders of the classes lie."""
-        return recording_files.locate(
+        return recording_files.find_root(
             self.root,
             ("UCF-101", "UCF101"),
             lambda place: any(place.glob("*/v_*.avi")),
@@ -77,9 +77,9 @@ class UCF101(ListedVideos):
         )
 
     @cached_property
-    def _lists(self) -> Path:
+    def _split_folder(self) -> Path:
         inner = "UCF101TrainTestSplits-RecognitionTask"
-        return recording_files.locate(
+        return recording_files.find_root(
             self.root,
             ("ucfTrainTestlist", f"{inner}/ucfTrainTestlist"),
             lambda place: (place / "classInd.txt").is_file(),
@@ -90,9 +90,9 @@ class UCF101(ListedVideos):
     @cached_property
     def activities(self) -> tuple[str, ...]:
         """The classes in the order of ``classInd.txt``."""
-        path = self._lists / "classInd.txt"
+        path = self._split_folder / "classInd.txt"
         found: list[str] = []
-        for number, line in recording_files.rows(path, what="the list of classes"):
+        for number, line in recording_files.read_list_lines(path, what="the list of classes"):
             words = line.split()
             if len(words) != 2 or words[0] != str(len(found) + 1):
                 rule = f"the number {len(found) + 1} and a class"
@@ -100,36 +100,36 @@ class UCF101(ListedVideos):
             found.append(words[1])
         return tuple(found)
 
-    def path(self, index: int) -> Path:
+    def find_path(self, index: int) -> Path:
         """Where a recording lies, whether or not it is there."""
-        wanted = super().path(index)
+        wanted = super().find_path(index)
         if wanted.exists() or not wanted.parent.is_dir():
             return wanted
         name = wanted.name.lower()
         return next((each for each in wanted.parent.iterdir() if each.name.lower() == name), wanted)
 
-    def check(self) -> tuple[Count, ...]:
+    def check(self) -> tuple[CountLine, ...]:
         """Count the videos on disk and the lines of all lists."""
         there = self._on_disk()
         listed, folds = self._count_folds()
         known = {name.lower() for name in there}
         lost = dict.fromkeys(name for name in listed if name.lower() not in known)
-        videos = self._count("videos", len(there), lost)
-        return (videos, self._count("classes", len(self.activities)), *folds)
+        videos = self._count_line("videos", len(there), lost)
+        return (videos, self._count_line("classes", len(self.activities)), *folds)
 
     def _on_disk(self) -> list[str]:
-        return [path.as_posix() for path in recording_files.below(self.folder)]
+        return [path.as_posix() for path in recording_files.list_videos(self.base_folder)]
 
     def _lists_of(self, fold: int, part: str) -> list[Path]:
-        return [self._lists / f"{part}list0{fold}.txt"]
+        return [self._split_folder / f"{part}list0{fold}.txt"]
 
-    def _read(self, path: Path) -> list[tuple[str, Labels]]:
+    def _read_split_list(self, path: Path) -> list[tuple[str, Labels]]:
         """A list; that of training videos has the number of the class behind each name."""
         found = []
         part = "train" if path.name.startswith("train") else "test"
-        for number, line in recording_files.rows(path, what="a list of videos"):
+        for number, line in recording_files.read_list_lines(path, what="a list of videos"):
             name, _, code = line.partition(" ") if part == "train" else (line, "", "")
-            known = self._labels(name, f"{path}, line {number}")
+            known = self._parse_labels(name, f"{path}, line {number}")
             place = str(self.activities.index(known.activity or "") + 1)
             if part == "train" and code.strip() != place:
                 recording_files.refuse_row(
@@ -138,7 +138,7 @@ class UCF101(ListedVideos):
             found.append((part, known))
         return found
 
-    def _labels(self, name: str, where: str) -> Labels:
+    def _parse_labels(self, name: str, where: str) -> Labels:
         folder, _, file = name.partition("/")
         match = _NAME.fullmatch(file)
         if match is None or folder not in self.activities:

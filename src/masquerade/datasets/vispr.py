@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import ClassVar, Literal
 
-from masquerade.collection import About, Count, Labels, Medium, PublishedCounts
+from masquerade.collection import CountLine, DataSource, Labels, Medium, PublishedCounts
 from masquerade.datasets.recording_files import PhotoFiles, not_published, read_json, read_picture
 from masquerade.errors import BadInput
 from masquerade.recordings import Photo
@@ -31,11 +31,11 @@ ATTRIBUTES = tuple(
     a92_email_content a97_online_conversation a99_legal_involvement a102_vehicle_ownership
     a103_license_plate_complete a104_license_plate_partial""".split()
 )
-SEVEN = tuple(
+SEVEN_ATTRIBUTES = tuple(
     """a4_gender a9_face_complete a10_face_partial a12_semi_nudity a17_color a64_rel_personal
     a65_rel_social""".split()
 )
-_PUBLISHED = {"train": 10_000, "val": None, "test": 8_000}
+_OFFICIAL_SIZES = {"train": 10_000, "val": None, "test": 8_000}
 _SOURCE = "papers that use it say 10,000, about 4,100 and 8,000"
 
 
@@ -62,7 +62,7 @@ class Vispr(PhotoFiles):
             and social relationship).
     """
 
-    ABOUT: ClassVar[About] = About(
+    ABOUT: ClassVar[DataSource] = DataSource(
         title="VISPR, Visual Privacy",
         kind=Medium.PHOTOS,
         licence="not stated; the pictures are from Flickr",
@@ -76,21 +76,21 @@ class Vispr(PhotoFiles):
     @property
     def attributes(self) -> tuple[str, ...]:
         """The attributes that every photo of this collection has, as 0 or 1."""
-        return ATTRIBUTES if self.subset == "all" else SEVEN
+        return ATTRIBUTES if self.subset == "all" else SEVEN_ATTRIBUTES
 
     @property
-    def published(self) -> PublishedCounts:
+    def publisher_counts(self) -> PublishedCounts:
         """The pictures of the split, each with a file of labels."""
-        number = _PUBLISHED[self.split], _SOURCE
+        number = _OFFICIAL_SIZES[self.split], _SOURCE
         return {"label files": number, "picture files": number}
 
-    def check(self) -> tuple[Count, ...]:
+    def check(self) -> tuple[CountLine, ...]:
         """Count label files and their pictures."""
-        pictures = [self._picture(path) for _, path, _ in self._entries]
+        pictures = [self._find_picture(path) for _, path, _ in self._label_entries]
         missing = [str(path) for path in pictures if not path.is_file()]
         return (
-            self._count("label files", len(self._entries)),
-            self._count("picture files", len(pictures) - len(missing), missing),
+            self._count_line("label files", len(self._label_entries)),
+            self._count_line("picture files", len(pictures) - len(missing), missing),
         )
 
     @property
@@ -107,7 +107,7 @@ class Vispr(PhotoFiles):
         )
 
     @cached_property
-    def _entries(self) -> tuple[tuple[str, str, frozenset[str]], ...]:
+    def _label_entries(self) -> tuple[tuple[str, str, frozenset[str]], ...]:
         """The stem of each label file, with the picture's path and the labels in it."""
         return tuple(
             (path.stem, *_read_labels(path)) for path in sorted(self._label_folder.glob("*.json"))
@@ -119,10 +119,10 @@ class Vispr(PhotoFiles):
                 name=f"{self.split}2017/{stem}",
                 attributes={name: int(name in held) for name in self.attributes},
             )
-            for stem, _, held in self._entries
+            for stem, _, held in self._label_entries
         ]
 
-    def _picture(self, image_path: str) -> Path:
+    def _find_picture(self, image_path: str) -> Path:
         """Where the picture is; where it should be if it is nowhere."""
         part, name = f"{self.split}2017", PurePosixPath(image_path).name
         choices = [self.root / "images" / part / name, self.root / part / name]
@@ -131,9 +131,9 @@ class Vispr(PhotoFiles):
         return next((path for path in choices if path.is_file()), choices[0])
 
     def _load(self, index: int) -> Photo:
-        _, image_path, _ = self._entries[index]
+        _, image_path, _ = self._label_entries[index]
         return Photo(
-            image=read_picture(self._picture(image_path)),
+            image=read_picture(self._find_picture(image_path)),
             attributes=self.labels[index].attributes,
         )
 

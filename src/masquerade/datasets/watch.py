@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, ClassVar
 
 import numpy as np
 
-from masquerade.collection import About, Count, Labels, Medium, PublishedCounts
+from masquerade.collection import CountLine, DataSource, Labels, Medium, PublishedCounts
 from masquerade.datasets.recording_files import SignalFiles
 from masquerade.errors import BadInput
 from masquerade.io import downloads
@@ -48,7 +48,7 @@ class Watch(SignalFiles):
         subjects: only these, ``"1"`` to ``"10"``; empty for all.
     """
 
-    ABOUT: ClassVar[About] = About(
+    ABOUT: ClassVar[DataSource] = DataSource(
         title="SPARS, smartwatch shoulder exercises",
         kind=Medium.SIGNALS,
         licence="BSD-3-Clause (the package's)",
@@ -70,31 +70,31 @@ class Watch(SignalFiles):
         """Ten, by number."""
         return SUBJECTS
 
-    def check(self) -> tuple[Count, ...]:
+    def check(self) -> tuple[CountLine, ...]:
         """Count series, people and exercises of the whole file."""
-        data = self._data
+        data = self._file_content
         return (
-            self._count("series", len(data["X"])),
-            self._count("subjects", len(set(data["subject"].tolist()))),
-            self._count("exercises", len(set(data["y"].tolist()))),
+            self._count_line("series", len(data["X"])),
+            self._count_line("subjects", len(set(data["subject"].tolist()))),
+            self._count_line("exercises", len(set(data["y"].tolist()))),
         )
 
     @cached_property
-    def _data(self) -> dict[str, Any]:
-        path = downloads.fetch(ASSET) if self.root is None else self.root
+    def _file_content(self) -> dict[str, Any]:
+        path = downloads.fetch_asset(ASSET) if self.root is None else self.root
         if not path.is_file():
             raise BadInput(f"Expected a file at {path}; there is none. Leave root out to fetch it.")
         with path.open("rb") as stream:
-            return _checked(_read(stream, path), path)
+            return _check_content(_unpickle_file(stream, path), path)
 
     @cached_property
-    def _places(self) -> tuple[int, ...]:
+    def _series_numbers(self) -> tuple[int, ...]:
         wanted = self.subjects or SUBJECTS
-        subjects = enumerate(self._data["subject"].tolist())
+        subjects = enumerate(self._file_content["subject"].tolist())
         return tuple(place for place, subject in subjects if str(subject) in wanted)
 
     def _find(self) -> Sequence[Labels]:
-        data = self._data
+        data = self._file_content
         return [
             Labels(
                 name=f"series_{place:03}",
@@ -102,23 +102,23 @@ class Watch(SignalFiles):
                 activity=ACTIVITIES[data["y"][place]],
                 attributes={"side": "right" if data["side"][place] else "left"},
             )
-            for place in self._places
+            for place in self._series_numbers
         ]
 
     def _load(self, index: int) -> Signal:
-        labels, place = self.labels[index], self._places[index]
-        values = self._data["X"][place].astype(np.float32)  # (T, C)
+        labels, place = self.labels[index], self._series_numbers[index]
+        values = self._file_content["X"][place].astype(np.float32)  # (T, C)
         return Signal(
             values=values,
             rate_hz=RATE_HZ,
-            activity=np.full(len(values), self._data["y"][place], np.int64),
+            activity=np.full(len(values), self._file_content["y"][place], np.int64),
             subject=labels.subject,
             channels=CHANNELS,
             attributes=labels.attributes,
         )
 
 
-class _Array:
+class _PickledArray:
     """An array while it is being unpickled; our own code builds it from bytes or from a list."""
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
@@ -131,7 +131,7 @@ class _Array:
             self.value = flat.reshape(shape, order=order)  # type: ignore[call-overload]
 
 
-class _Kind:
+class _PickledType:
     """A dtype while it is being unpickled: one of three."""
 
     def __init__(self, text: str, *_: object) -> None:
@@ -144,25 +144,25 @@ class _Kind:
             self.text = {"<": "<", ">": ">"}[state[1]] + self.text
 
 
-def _array(*_: object) -> _Array:
-    return _Array()
+def _make_array(*_: object) -> _PickledArray:
+    return _PickledArray()
 
 
-def _latin(text: str, codec: str) -> bytes:
+def _encode_latin(text: str, codec: str) -> bytes:
     if codec != "latin1":
         raise pickle.UnpicklingError(f"the codec {codec!r}")
     return text.encode("latin1")
 
 
-class _Reader(pickle.Unpickler):
+class _SafeUnpickler(pickle.Unpickler):
     """Knows four names, and for each something harmless of this file."""
 
     _KNOWN: ClassVar[dict[tuple[str, str], Any]] = {
-        ("numpy.core.multiarray", "_reconstruct"): _array,
-        ("numpy._core.multiarray", "_reconstruct"): _array,
+        ("numpy.core.multiarray", "_reconstruct"): _make_array,
+        ("numpy._core.multiarray", "_reconstruct"): _make_array,
         ("numpy", "ndarray"): "ndarray",
-        ("numpy", "dtype"): _Kind,
-        ("_codecs", "encode"): _latin,
+        ("numpy", "dtype"): _PickledType,
+        ("_codecs", "encode"): _encode_latin,
     }
 
     def find_class(self, module_name: str, global_name: str, /) -> Any:
@@ -175,12 +175,12 @@ class _Reader(pickle.Unpickler):
         raise pickle.UnpicklingError("a reference to something outside")
 
 
-def _read(stream: BinaryIO, path: Path) -> Any:
+def _unpickle_file(stream: BinaryIO, path: Path) -> Any:
     """The one object in an .npy file with a pickle in it."""
     try:
         np.lib.format.read_magic(stream)
         np.lib.format.read_array_header_1_0(stream)
-        found = _Reader(stream).load()
+        found = _SafeUnpickler(stream).load()
         return found.value[0]
     except pickle.UnpicklingError as error:
         raise BadInput(
@@ -193,11 +193,13 @@ def _read(stream: BinaryIO, path: Path) -> Any:
         ) from error
 
 
-def _checked(found: Any, path: Path) -> dict[str, Any]:
+def _check_content(found: Any, path: Path) -> dict[str, Any]:
     """The content with its arrays, once it is known to be what it should be."""
     if not isinstance(found, dict) or not set(_KEYS) <= set(found):
         raise BadInput(f"Expected {', '.join(_KEYS)} in {path}; use the file of seglearn 1.2.5.")
-    data = {key: item.value if isinstance(item, _Array) else item for key, item in found.items()}
+    data = {
+        key: item.value if isinstance(item, _PickledArray) else item for key, item in found.items()
+    }
     data["X"] = [getattr(series, "value", None) for series in data["X"]]
     if tuple(data["X_labels"]) != _FILE_CHANNELS or tuple(data["y_labels"]) != ACTIVITIES:
         raise BadInput(

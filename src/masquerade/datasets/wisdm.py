@@ -12,7 +12,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from masquerade.collection import About, Count, Labels, Medium, PublishedCounts
+from masquerade.collection import CountLine, DataSource, Labels, Medium, PublishedCounts
 from masquerade.datasets.recording_files import SignalFiles
 from masquerade.errors import BadInput
 from masquerade.recordings import Signal
@@ -23,8 +23,8 @@ Sensors = Literal["accelerometer", "gyroscope", "both"]
 
 RATE_HZ = 20.0
 STEP_NS = 50_000_000  # of the grid
-NEAR_NS = STEP_NS  # a row further away than this stands for nothing
-BREAK_NS = 20 * STEP_NS  # a pause longer than this begins a new stretch of the grid
+MAX_NEAR_NS = STEP_NS  # a row further away than this stands for nothing
+MAX_PAUSE_NS = 20 * STEP_NS  # a pause longer than this begins a new stretch of the grid
 _LETTERS = dict(
     zip(
         "ABCDEFGHIJKLMOPQRS",
@@ -82,7 +82,7 @@ class Wisdm(SignalFiles):
         skip_malformed: leave malformed rows out, counted by ``check``; they are an error otherwise.
     """
 
-    ABOUT: ClassVar[About] = About(
+    ABOUT: ClassVar[DataSource] = DataSource(
         title="WISDM activity and biometrics",
         kind=Medium.SIGNALS,
         licence="CC BY 4.0 (2019, as UCI states it); not stated (1.1)",
@@ -119,36 +119,38 @@ class Wisdm(SignalFiles):
         return tuple(_LETTERS.values()) if self.version == "2019" else _OLD
 
     @property
-    def published(self) -> PublishedCounts:
+    def publisher_counts(self) -> PublishedCounts:
         """The numbers of the version and of the device."""
         if self.version == "1.1":
             return {"people": (36, _OLD_SOURCE), "rows": (1_098_207, _OLD_SOURCE)}
-        rows = {f"{each} rows": (_ROWS[self.worn, each], _SOURCE) for each in self._sensors}
+        rows = {f"{each} rows": (_ROWS[self.worn, each], _SOURCE) for each in self._sensor_names}
         return {"people": (51, _SOURCE)} | rows
 
-    def check(self) -> tuple[Count, ...]:
+    def check(self) -> tuple[CountLine, ...]:
         """Count people and rows of the device and sensors chosen; this reads the files."""
         missing: list[str] = []
         if self.version == "1.1":
-            people, sizes = len(self._old[0]), {"rows": [_sizes(self._old)]}
+            people, sizes = len(self._old_tables[0]), {"rows": [_count_rows(self._old_tables)]}
         else:
-            people, missing = len(self._common), self._missing()
+            people, missing = len(self._common_subjects), self._list_missing()
             sizes = {
-                f"{each} rows": [_sizes(self._read(path)) for path in self._paths(each).values()]
-                for each in self._sensors
+                f"{each} rows": [
+                    _count_rows(self._read_cached(path)) for path in self._find_paths(each).values()
+                ]
+                for each in self._sensor_names
             }
-        counts = [self._count("people", people, missing)]
-        counts += [self._count(what, sum(map(sum, each))) for what, each in sizes.items()]
+        counts = [self._count_line("people", people, missing)]
+        counts += [self._count_line(what, sum(map(sum, each))) for what, each in sizes.items()]
         malformed = sum(bad for each in sizes.values() for _, bad in each)
         if self.skip_malformed:
-            counts.append(self._count("malformed rows left out", malformed))
+            counts.append(self._count_line("malformed rows left out", malformed))
         return tuple(counts)
 
     @property
-    def _sensors(self) -> tuple[str, ...]:
+    def _sensor_names(self) -> tuple[str, ...]:
         return tuple(_FOLDERS) if self.sensors == "both" else (self.sensors,)
 
-    def _paths(self, sensor: str) -> dict[str, Path]:
+    def _find_paths(self, sensor: str) -> dict[str, Path]:
         """The file of each person."""
         short = _FOLDERS[sensor]
         folder = self.root / "raw" / self.worn / short
@@ -164,15 +166,15 @@ class Wisdm(SignalFiles):
         return found
 
     @property
-    def _common(self) -> list[str]:
+    def _common_subjects(self) -> list[str]:
         """Who has a file for every sensor."""
-        every = [set(self._paths(sensor)) for sensor in self._sensors]
+        every = [set(self._find_paths(sensor)) for sensor in self._sensor_names]
         return sorted(set.intersection(*every))
 
-    def _missing(self) -> list[str]:
+    def _list_missing(self) -> list[str]:
         names = ["activity_key.txt"] if not (self.root / "activity_key.txt").is_file() else []
-        for sensor in self._sensors:
-            short, found = _FOLDERS[sensor], self._paths(sensor)
+        for sensor in self._sensor_names:
+            short, found = _FOLDERS[sensor], self._find_paths(sensor)
             names += [
                 f"raw/{self.worn}/{short}/data_{number}_{short}_{self.worn}.txt"
                 for number in range(1600, 1651)
@@ -181,14 +183,16 @@ class Wisdm(SignalFiles):
         return names
 
     @cached_property
-    def _old(self) -> _Tables:
-        return _read(self.root / _OLD_FILE, _OLD, skip_malformed=self.skip_malformed)
+    def _old_tables(self) -> _Tables:
+        return _read_tables(self.root / _OLD_FILE, _OLD, skip_malformed=self.skip_malformed)
 
-    def _read(self, path: Path) -> _Tables:
-        return _read(path, tuple(_LETTERS), skip_malformed=self.skip_malformed)
+    def _read_cached(self, path: Path) -> _Tables:
+        return _read_tables(path, tuple(_LETTERS), skip_malformed=self.skip_malformed)
 
     def _find(self) -> Sequence[Labels]:
-        there = sorted(self._old[0], key=int) if self.version == "1.1" else self._common
+        there = (
+            sorted(self._old_tables[0], key=int) if self.version == "1.1" else self._common_subjects
+        )
         if absent := [subject for subject in self.subjects if subject not in there]:
             raise BadInput(f"Expected rows of {', '.join(absent)} below {self.root}; got none.")
         return [
@@ -200,7 +204,7 @@ class Wisdm(SignalFiles):
     def _load(self, index: int) -> Signal:
         labels = self.labels[index]
         subject = str(labels.subject)
-        tables = [self._table(sensor, subject) for sensor in self._sensors]
+        tables = [self._read_sensor(sensor, subject) for sensor in self._sensor_names]
         steps = np.concatenate([np.diff(times) for times, _, _ in tables])
         median = int(np.median(steps)) if steps.size else 0
         if self.on_grid or len(tables) > 1:
@@ -217,15 +221,15 @@ class Wisdm(SignalFiles):
             rate_hz=RATE_HZ,
             activity=activity,
             subject=subject,
-            channels=tuple(f"{self.worn}_{s}_{axis}" for s in self._sensors for axis in "xyz"),
+            channels=tuple(f"{self.worn}_{s}_{axis}" for s in self._sensor_names for axis in "xyz"),
             attributes={"device": self.worn, "median_interval_ns": median},
         )
 
-    def _table(self, sensor: str, subject: str) -> _Table:
+    def _read_sensor(self, sensor: str, subject: str) -> _Table:
         if self.version == "1.1":
-            return self._old[0][subject]
-        path = self._paths(sensor)[subject]
-        rows, _ = self._read(path)
+            return self._old_tables[0][subject]
+        path = self._find_paths(sensor)[subject]
+        rows, _ = self._read_cached(path)
         if set(rows) != {subject}:
             raise BadInput(
                 f"Expected rows of {subject} alone in {path}, got {', '.join(rows) or 'none'}; "
@@ -234,13 +238,13 @@ class Wisdm(SignalFiles):
         return rows[subject]
 
 
-def _read(path: Path, names: tuple[str, ...], *, skip_malformed: bool) -> _Tables:
+def _read_tables(path: Path, names: tuple[str, ...], *, skip_malformed: bool) -> _Tables:
     if not path.is_file():
         raise BadInput(f"Expected a file at {path}; there is none. Check the root folder.")
     people: dict[str, tuple[array[int], array[int], array[float]]] = {}
     numbers = {name: number for number, name in enumerate(names)}
     malformed = 0
-    for line, text in _chunks(path):
+    for line, text in _split_rows(path):
         try:
             subject, name, time, x, y, z = text.split(",")
             row = array("q", [int(time)]), numbers[name.strip()], (float(x), float(y), float(z))
@@ -266,13 +270,13 @@ def _read(path: Path, names: tuple[str, ...], *, skip_malformed: bool) -> _Table
     return tables, malformed
 
 
-def _sizes(found: _Tables) -> tuple[int, int]:
+def _count_rows(found: _Tables) -> tuple[int, int]:
     """How many rows were whole, and how many malformed."""
     people, malformed = found
     return sum(len(times) for times, _, _ in people.values()), malformed
 
 
-def _chunks(path: Path) -> Iterator[tuple[int, str]]:
+def _split_rows(path: Path) -> Iterator[tuple[int, str]]:
     """The rows with their lines. A row ends with a semicolon, and two may share a line."""
     with path.open(encoding="utf-8", errors="replace") as stream:
         for line, text in enumerate(stream, 1):
@@ -285,29 +289,29 @@ def _on_grid(tables: Sequence[_Table]) -> tuple[np.ndarray, np.ndarray]:
     """Activities (T,) and values (T, 3 S) at instants 50 ms apart, by nearest row."""
     activities, values = [np.empty(0, np.int64)], [np.empty((0, 3 * len(tables)))]
     for number in dict.fromkeys(tables[0][1].tolist()):  # in the order they were done
-        parts = [_sorted(table, number) for table in tables]
+        parts = [_sort_rows(table, number) for table in tables]
         if not all(len(times) for times, _ in parts):
             continue
         first = parts[0][0]
-        for times in np.split(first, np.flatnonzero(np.diff(first) > BREAK_NS) + 1):
+        for times in np.split(first, np.flatnonzero(np.diff(first) > MAX_PAUSE_NS) + 1):
             grid = np.arange(times[0], times[-1] + 1, STEP_NS)
-            nearest = [_nearest(part[0], grid) for part in parts]
+            nearest = [_find_nearest_rows(part[0], grid) for part in parts]
             pairs = list(zip(parts, nearest, strict=True))
-            is_near = [abs(part[0][rows] - grid) <= NEAR_NS for part, rows in pairs]
+            is_near = [abs(part[0][rows] - grid) <= MAX_NEAR_NS for part, rows in pairs]
             kept = np.logical_and.reduce(is_near)
             values.append(np.hstack([part[1][rows[kept]] for part, rows in pairs]))
             activities.append(np.full(int(kept.sum()), number, np.int64))
     return np.concatenate(activities), np.concatenate(values)
 
 
-def _sorted(table: _Table, number: int) -> tuple[np.ndarray, np.ndarray]:
+def _sort_rows(table: _Table, number: int) -> tuple[np.ndarray, np.ndarray]:
     times, activities, values = table
     chosen = activities == number
     order = np.argsort(times[chosen], kind="stable")
     return times[chosen][order], values[chosen][order]
 
 
-def _nearest(times: np.ndarray, grid: np.ndarray) -> np.ndarray:
+def _find_nearest_rows(times: np.ndarray, grid: np.ndarray) -> np.ndarray:
     """For each instant the row nearest to it."""
     after = np.clip(np.searchsorted(times, grid), 1, max(len(times) - 1, 1))
     before = after - 1

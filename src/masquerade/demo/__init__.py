@@ -10,16 +10,16 @@ from pathlib import Path
 
 from masquerade import catalog, progress
 from masquerade.demo import claims, films, pose, sensors, steps, video_model
-from masquerade.demo.steps import SYSTEMS, Chapter, Progress, draw_table, write_table
+from masquerade.demo.steps import SYSTEM_HEADING, Chapter, Progress, draw_table, write_table
 from masquerade.io import atomic
 from masquerade.report import page
 from masquerade.report.page import PagePart
-from masquerade.result import Answer
+from masquerade.result import CommandResult
 
-_ON_SCREEN = ("papers", "audits", "account")  # the rest is on the page
+_SCREEN_CHAPTERS = ("papers", "audits", "account")  # the rest is on the page
 
 
-def run_demo(out: Path, *, seed: int) -> Answer:
+def run_demo(out: Path, *, seed: int) -> CommandResult:
     """Run every chapter, write ``report.html`` and the released files; one table is printed.
 
     Args:
@@ -40,7 +40,7 @@ def run_demo(out: Path, *, seed: int) -> Answer:
         "poses": partial(pose.make_chapter, out),
         "sensors": sensors.make_chapter,
     }
-    if "avatar" not in catalog.names("mechanisms"):
+    if "avatar" not in catalog.list_entries("mechanisms"):
         del work["avatars"]
     timed = {}
     with progress.show_steps() as shown:
@@ -62,7 +62,7 @@ def _time_chapter(make: Callable[[], Chapter]) -> tuple[Chapter, float]:
     return make(), time.perf_counter() - began
 
 
-def _write_page(out: Path, timed: dict[str, tuple[Chapter, float]]) -> Answer:
+def _write_page(out: Path, timed: dict[str, tuple[Chapter, float]]) -> CommandResult:
     """The page and the answer of chapters, each with its seconds."""
     systems = [
         {**asdict(line), "seconds": f"{seconds:.0f}"}
@@ -71,21 +71,21 @@ def _write_page(out: Path, timed: dict[str, tuple[Chapter, float]]) -> Answer:
     ]
     rows = [tuple(line.values()) for line in systems]
     title = "People who never lived, hidden in several ways"
-    body = page.table(SYSTEMS, rows, says=title)
+    body = page.format_table(SYSTEM_HEADING, rows, says=title)
     one_table = page.Section(title=title, body=body, has_originals=True, part=PagePart.ATTACKS)
     chapters = {name: chapter for name, (chapter, _) in timed.items()}
     sections = [section for chapter in chapters.values() for section in chapter.sections]
     lead, report = "Everyone dances; nobody is recognised.", out / "report.html"
-    whole = page.page("Masquerade", [one_table, *sections], lead=lead)
+    whole = page.render_page("Masquerade", [one_table, *sections], lead=lead)
     atomic.write_whole(report, whole.encode())
     films.write_strip(out)
-    atomic.write_whole(out / "systems.md", write_table(SYSTEMS, rows).encode())
+    atomic.write_whole(out / "systems.md", write_table(SYSTEM_HEADING, rows).encode())
     data = {name: value for chapter in chapters.values() for name, value in chapter.data.items()}
-    lines = [line for name in _ON_SCREEN for line in chapters[name].lines]
-    return Answer(
+    lines = [line for name in _SCREEN_CHAPTERS for line in chapters[name].lines]
+    return CommandResult(
         data={"report": str(report), "systems": systems, **data},
         lines=[
-            *draw_table(title, SYSTEMS, rows).splitlines(),
+            *draw_table(title, SYSTEM_HEADING, rows).splitlines(),
             *lines,
             f"Pictures and the rest: {report}",
         ],

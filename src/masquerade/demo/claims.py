@@ -6,17 +6,17 @@ from collections import Counter
 
 import numpy as np
 
-from masquerade.accounting import epsilon
-from masquerade.accounting.compose import sampled_gaussian
+from masquerade.accounting import compute_epsilon
+from masquerade.accounting.compose import make_sampled_gaussian
 from masquerade.accounting.verdict import VERDICT_COLUMNS, judge_papers
-from masquerade.demo.steps import CONFIDENCE, Chapter, Progress, hide_progress, make_curves
+from masquerade.demo.steps import AUDIT_CONFIDENCE, Chapter, Progress, hide_progress, make_curves
 from masquerade.guarantee import Relation
 from masquerade.publish.audits import AUDIT_COLUMNS, list_audit_rows, make_short_games, play_games
 from masquerade.report import page, plots
 from masquerade.report.page import PagePart
 
 _SAMPLING_PROB, _STEPS, _DELTA = 0.01, 1000, 1e-5
-_MULTIPLIERS = np.geomspace(0.6, 20, 9)
+_NOISE_MULTIPLIERS = np.geomspace(0.6, 20, 9)
 
 
 def make_paper_chapter(progress: Progress = hide_progress) -> Chapter:
@@ -26,14 +26,14 @@ def make_paper_chapter(progress: Progress = hide_progress) -> Chapter:
     held = Counter(verdict.valid for verdict in verdicts)
     arithmetic = "".join(
         f"<h3>{verdict.paper}</h3>\n"
-        + page.paragraphs([verdict.title + ".", verdict.reason])
-        + page.listing(verdict.arithmetic)
+        + page.format_paragraphs([verdict.title + ".", verdict.reason])
+        + page.format_listing(verdict.arithmetic)
         for verdict in verdicts
     )
     return Chapter(
         sections=[
             page.Section(
-                title=title, body=page.table(VERDICT_COLUMNS, rows), part=PagePart.APPENDIX
+                title=title, body=page.format_table(VERDICT_COLUMNS, rows), part=PagePart.APPENDIX
             ),
             page.Section(
                 title="The arithmetic behind each row", body=arithmetic, part=PagePart.APPENDIX
@@ -50,14 +50,14 @@ def make_paper_chapter(progress: Progress = hide_progress) -> Chapter:
 def make_audit_chapter(progress: Progress = hide_progress) -> Chapter:
     """The short audits."""
     title = "Claim and evidence"
-    found = play_games(make_short_games(), progress, confidence=CONFIDENCE)
+    found = play_games(make_short_games(), progress, confidence=AUDIT_CONFIDENCE)
     rows = list_audit_rows(found)
     refuted = [name for name, (claim, evidence) in found.items() if evidence.refutes(claim.epsilon)]
     said = (
         "Each claim is played against its worst case; an audit can refute, never prove. Bounds "
-        f"hold with confidence {CONFIDENCE:.1%} each."
+        f"hold with confidence {AUDIT_CONFIDENCE:.1%} each."
     )
-    body = page.paragraphs([said]) + page.table(AUDIT_COLUMNS, rows)
+    body = page.format_paragraphs([said]) + page.format_table(AUDIT_COLUMNS, rows)
     return Chapter(
         sections=[page.Section(title=title, body=body, part=PagePart.AUDIT)],
         lines=[
@@ -80,19 +80,19 @@ def make_noise_chapter(progress: Progress = hide_progress) -> Chapter:
     ]
     points: list[tuple[str, float, float]] = []
     for name, relation, is_revealed in curves:
-        for z in _MULTIPLIERS.tolist():
-            event = sampled_gaussian(
+        for z in _NOISE_MULTIPLIERS.tolist():
+            event = make_sampled_gaussian(
                 z, sampling_prob=_SAMPLING_PROB, steps=_STEPS, is_revealed=is_revealed
             )
-            points.append((name, z, epsilon(event, delta=_DELTA, relation=relation)))
-            progress("epsilon against noise", len(points), len(curves) * len(_MULTIPLIERS))
-    axes = plots.Axes(
+            points.append((name, z, compute_epsilon(event, delta=_DELTA, relation=relation)))
+            progress("epsilon against noise", len(points), len(curves) * len(_NOISE_MULTIPLIERS))
+    axes = plots.PlotAxes(
         title=f"Poisson sampling, q = {_SAMPLING_PROB:g}, {_STEPS} steps, delta = {_DELTA:g}",
         x_label="noise multiplier",
         y_label="epsilon",
         is_log=True,
     )
-    drawn = page.figure(plots.draw_lines(make_curves(points), axes))
-    said = page.paragraphs(["zero_out and add_remove coincide here."])
+    drawn = page.format_figure(plots.draw_lines(make_curves(points), axes))
+    said = page.format_paragraphs(["zero_out and add_remove coincide here."])
     section = page.Section(title="Epsilon against noise", body=drawn + said, part=PagePart.APPENDIX)
     return Chapter(sections=[section])

@@ -22,10 +22,10 @@ from masquerade.audits.paper_games import VideoDprpValue
 from masquerade.collection import Medium
 from masquerade.datasets.stage import Stage
 from masquerade.demo.steps import (
-    CONFIDENCE,
+    AUDIT_CONFIDENCE,
     Chapter,
+    DemoSystem,
     Progress,
-    System,
     compare_rates,
     hide_progress,
 )
@@ -38,25 +38,30 @@ from masquerade.publish import collections, pages
 from masquerade.publish.attack import attack_mechanism, make_attack
 from masquerade.publish.audits import audit_game
 from masquerade.publish.evaluation import measure_files
-from masquerade.publish.recording import Options, make_mechanism, release_file
-from masquerade.publish.spine import IfStanding
+from masquerade.publish.recording import FileSettings, make_mechanism, release_file
+from masquerade.publish.spine import IfExists
 from masquerade.quality.picture import PictureQuality
 from masquerade.receipt import Receipt
 from masquerade.recordings import Video
 from masquerade.report import media, page, release_sections, sheet
-from masquerade.scores import Attacked, Evidence
+from masquerade.scores import AttackResult, Evidence
 from masquerade.wording import explain
 
 FILM = Stage(height=120, width=160, frames=64, rate_hz=25.0, bystanders=0.0)
-_SHEET = Stage(height=96, width=96, split="test")
-_PHOTOS = Stage(kind=Medium.PHOTOS, split="test", joints="coco")
-_TOGETHER = 2  # someone who jumps
+_SHEET_STAGE = Stage(height=96, width=96, split="test")
+_PHOTO_STAGE = Stage(kind=Medium.PHOTOS, split="test", joints="coco")
+_JUMPER_INDEX = 2  # someone who jumps
 ZOOM, _GAP = 2, 4
 _STEPS, _OWN_STEP = (4, 8, 16, 32, 64), 8  # colours are rounded until a file is small
-STRIP = "strip.png"
-FILMS = ("clip.private.mp4", "clip-cosine-16-sites.mp4", "clip-avatar.mp4", "clip-place-hidden.mp4")
-_MOST_BYTES = 290_000  # of the strip, which stands in the README
-_SHOWN = 32  # its frame
+STRIP_NAME = "strip.png"
+FILM_NAMES = (
+    "clip.private.mp4",
+    "clip-cosine-16-sites.mp4",
+    "clip-avatar.mp4",
+    "clip-place-hidden.mp4",
+)
+_MAX_STRIP_BYTES = 290_000  # of the strip, which stands in the README
+_SHOWN_FRAME = 32  # its frame
 
 
 def make_clip(index: int = 0) -> Video:
@@ -69,28 +74,28 @@ def make_clip(index: int = 0) -> Video:
 
 def make_portrait(subject: int = 1) -> Video:
     """Another one from near by."""
-    return FILM.portrait(subject)
+    return FILM.render_portrait(subject)
 
 
 def write_clip(path: Path | str, video: Video | None = None) -> Path:
     """Write the clip, or another video, to a file such as ``clip.mp4``; give back its path."""
     video, path = video or make_clip(), Path(path)
     rate = Fraction(video.rate_hz).limit_denominator(1001)
-    with atomic.staged(path) as part:
-        writer.write(part.stream, iter(video.frames), suffix=path.suffix, rate=rate)
-        part.seal()
-        part.name()
+    with atomic.open_unfinished(path) as part:
+        writer.write_video(part.stream, iter(video.frames), suffix=path.suffix, rate=rate)
+        part.seal_file()
+        part.move_into_place()
     return path
 
 
 def draw_sheets() -> dict[str, str]:
     """The sheets, as SVG text by file name."""
-    chosen = [_SHEET[index] for index in collections.pick(_SHEET, 12)]
-    photos = [_PHOTOS[index] for index in range(16)]
+    chosen = [_SHEET_STAGE[index] for index in collections.pick_recordings(_SHEET_STAGE, 12)]
+    photos = [_PHOTO_STAGE[index] for index in range(16)]
     return {
         "sheet.svg": collections.video_sheet(chosen),  # type: ignore[arg-type]
-        "photos.svg": collections.photo_sheet(photos, _PHOTOS.joint_names),  # type: ignore[arg-type]
-        "together.svg": collections.together(_SHEET, _TOGETHER),
+        "photos.svg": collections.photo_sheet(photos, _PHOTO_STAGE.joint_names),  # type: ignore[arg-type]
+        "together.svg": collections.draw_together(_SHEET_STAGE, _JUMPER_INDEX),
     }
 
 
@@ -101,11 +106,11 @@ def write_sections(drawn: dict[str, str]) -> list[page.Section]:
         "wrist would have read (m/s2).",
         "sheet.svg": "The activities, done by people of the test split at places drawn by chance.",
     }
-    body = page.paragraphs(
+    body = page.format_paragraphs(
         ["Bodies, motion, places and sensors are generated; every label is exact."]
     )
     for name, said in words.items():
-        body += page.paragraphs([said]) + page.figure(drawn[name])
+        body += page.format_paragraphs([said]) + page.format_figure(drawn[name])
     return [
         page.Section(title="Stage: people who never lived", body=body, part=page.PagePart.APPENDIX)
     ]
@@ -119,7 +124,7 @@ def make_stage_chapter(folder: Path) -> Chapter:
     return Chapter(sections=write_sections(drawn))
 
 
-def join_frames(before: np.ndarray, *after: np.ndarray, most_bytes: int = 60_000) -> bytes:
+def join_frames(before: np.ndarray, *after: np.ndarray, max_bytes: int = 60_000) -> bytes:
     """A small PNG of frames of one size, enlarged, with white gaps between them."""
     gap = np.full((len(before), _GAP // ZOOM, 3), 255, np.uint8)
     for step in _STEPS:  # noise takes the room, and does not show that it was rounded
@@ -128,8 +133,8 @@ def join_frames(before: np.ndarray, *after: np.ndarray, most_bytes: int = 60_000
             row += [gap, _round_colours(one, step)]
         large = np.concatenate(row, axis=1).repeat(ZOOM, axis=0).repeat(ZOOM, axis=1)
         stream = io.BytesIO()
-        writer.write(stream, [large], suffix=".png", rate=Fraction(1))
-        if stream.tell() <= most_bytes:
+        writer.write_video(stream, [large], suffix=".png", rate=Fraction(1))
+        if stream.tell() <= max_bytes:
             break
     return stream.getvalue()
 
@@ -140,29 +145,31 @@ def _round_colours(frame: np.ndarray, step: int) -> np.ndarray:
 
 def write_strip(folder: Path) -> Path:
     """Draw the same frame of every film that stands in a folder, side by side."""
-    films = [folder / name for name in FILMS if (folder / name).is_file()]
-    frames = [read.segment(path, _SHOWN, _SHOWN + 1)[0] for path in films]
-    atomic.write_whole(folder / STRIP, join_frames(*frames, most_bytes=_MOST_BYTES))
-    return folder / STRIP
+    films = [folder / name for name in FILM_NAMES if (folder / name).is_file()]
+    frames = [read.read_segment(path, _SHOWN_FRAME, _SHOWN_FRAME + 1)[0] for path in films]
+    atomic.write_whole(folder / STRIP_NAME, join_frames(*frames, max_bytes=_MAX_STRIP_BYTES))
+    return folder / STRIP_NAME
 
 
 HEADING = ("release", "guarantee", "evidence: at least", "PSNR dB", "SSIM", "seconds")
-_TRIALS = 1500
-_TARGET: dict[str, Any] = {"epsilon": 8.0, "delta": 1e-4}
-_MAIN = "cosine-16-sites"  # the release that stands in the one table
+_NUM_TRIALS = 1500
+_TARGET_FIELDS: dict[str, Any] = {"epsilon": 8.0, "delta": 1e-4}
+_MAIN_RELEASE = "cosine-16-sites"  # the release that stands in the one table
 # a sixth of them are published; of each the attacker holds other films
 KNOWN = Stage(seed=1, height=96, width=96, subjects=72, videos=432)
 
 
 def make_mechanisms() -> dict[str, Mechanism]:
     """The releases, by the name of their file."""
-    sites: dict[str, Any] = {**_TARGET, "unit": "pixels", "pixels": 16}
+    sites: dict[str, Any] = {**_TARGET_FIELDS, "unit": "pixels", "pixels": 16}
     return {
-        "as-published": make_mechanism("video_dprp", form="as_published", unit="frame", **_TARGET),
+        "as-published": make_mechanism(
+            "video_dprp", form="as_published", unit="frame", **_TARGET_FIELDS
+        ),
         "orthonormal": make_mechanism("video_dprp", **sites),
         "pooled": make_mechanism("pooled_gaussian", **sites),
         "cosine-16-sites": make_mechanism("cosine_gaussian", **sites),
-        "cosine-frame": make_mechanism("cosine_gaussian", unit="frame", **_TARGET),
+        "cosine-frame": make_mechanism("cosine_gaussian", unit="frame", **_TARGET_FIELDS),
         "appearance-free": make_mechanism("appearance_free"),
     }
 
@@ -186,16 +193,18 @@ def make_clip_chapter(folder: Path, progress: Progress = hide_progress) -> Chapt
     for name, mechanism in make_mechanisms().items():
         found.append(_release_clip(name, mechanism, original))
         progress("releasing a video", len(found), len(make_mechanisms()))
-    main = next(shown for shown in found if shown.name == _MAIN)
+    main = next(shown for shown in found if shown.name == _MAIN_RELEASE)
     attacked = _attack_clip(main, progress)
-    frontier = pages.section(main.receipt)
+    frontier = pages.make_frontier_section(main.receipt)
     return Chapter(
         sections=[
             _write_first(main, original),
             _write_others(found),
             release_sections.write_attack_section("reidentify", [attacked]),
             *([frontier] if frontier is not None else []),
-            release_sections.receipts([(shown.path.name, shown.receipt) for shown in found]),
+            release_sections.make_receipts_section(
+                [(shown.path.name, shown.receipt) for shown in found]
+            ),
         ],
         systems=[_describe_system(main, attacked)],
         data={"videos": {shown.name: str(shown.path) for shown in found}},
@@ -204,8 +213,8 @@ def make_clip_chapter(folder: Path, progress: Progress = hide_progress) -> Chapt
 
 def _write_first(shown: ReleasedClip, original: Path) -> page.Section:
     """The release that the page begins with, beside what it was."""
-    pictures = media.side_by_side([("Before (made up)", original), ("Published", shown.path)])
-    unit = media.unit_on_frame(shown.receipt.guarantee.unit, shown.path)
+    pictures = media.draw_side_by_side([("Before (made up)", original), ("Published", shown.path)])
+    unit = media.draw_unit_on_frame(shown.receipt.guarantee.unit, shown.path)
     section = release_sections.write_release_section(
         "A film of somebody who never lived",
         shown.receipt,
@@ -218,27 +227,29 @@ def _write_first(shown: ReleasedClip, original: Path) -> page.Section:
 
 def _write_others(found: list[ReleasedClip]) -> page.Section:
     """All ways beside each other, with claim, evidence and quality."""
-    films = media.side_by_side([(shown.name, shown.path) for shown in found])
-    table = page.table(
+    films = media.draw_side_by_side([(shown.name, shown.path) for shown in found])
+    table = page.format_table(
         HEADING, [list_cells(shown) for shown in found], says="The film in several ways"
     )
-    exact = "".join(page.folded(f"{shown.name}, exactly", _write_exactly(shown)) for shown in found)
+    exact = "".join(
+        page.fold_body(f"{shown.name}, exactly", _write_exactly(shown)) for shown in found
+    )
     body = films + table + exact
     return page.Section(title="The same film, in several ways", body=body, has_originals=True)
 
 
-def _attack_clip(shown: ReleasedClip, progress: Progress) -> Attacked:
+def _attack_clip(shown: ReleasedClip, progress: Progress) -> AttackResult:
     """Whether people are told by clothes, hair and build, where labels say where to look."""
     attack = make_attack("reidentify", by="body", joints="truth")
     (found,) = attack_mechanism(attack, make_mechanisms()[shown.name], KNOWN, progress=progress)
     return found
 
 
-def _describe_system(shown: ReleasedClip, attacked: Attacked) -> System:
+def _describe_system(shown: ReleasedClip, attacked: AttackResult) -> DemoSystem:
     guarantee, proved = shown.receipt.guarantee, "none"
     if guarantee.epsilon is not None:
-        proved = f"{_formatting.shown(guarantee.epsilon)}, delta {guarantee.delta:g}"
-    return System(
+        proved = f"{_formatting.format_rounded_up(guarantee.epsilon)}, delta {guarantee.delta:g}"
+    return DemoSystem(
         name="Video-DPRP's task: a film, by cosine_gaussian",
         protects=f"any {guarantee.unit.sites} pixels of a film; its blur alone hides people",
         epsilon=proved,
@@ -249,7 +260,7 @@ def _describe_system(shown: ReleasedClip, attacked: Attacked) -> System:
 
 def _release_clip(name: str, mechanism: Mechanism, original: Path) -> ReleasedClip:
     target, start = original.with_name(f"clip-{name}.mp4"), time.perf_counter()
-    again = Options(if_standing=IfStanding.OVERWRITE, accept_grey=True)  # to compare with
+    again = FileSettings(if_standing=IfExists.OVERWRITE, accept_grey=True)  # to compare with
     done = release_file(original, target, mechanism, options=again)
     return ReleasedClip(
         name=name,
@@ -267,9 +278,9 @@ def _play_claim(mechanism: Mechanism) -> tuple[Claim, Evidence] | None:
         return None
     if mechanism.guarantee((1, 16, 16, 3)).published_claim is not None:
         published = VideoDprpValue()  # one number of a frame is enough to refute it
-        return published.claim(), audit_game(published, confidence=CONFIDENCE)
-    game = MechanismGame(mechanism=mechanism, trials=_TRIALS)
-    return game.claim(), audit_game(game, confidence=CONFIDENCE)
+        return published.claim(), audit_game(published, confidence=AUDIT_CONFIDENCE)
+    game = MechanismGame(mechanism=mechanism, trials=_NUM_TRIALS)
+    return game.claim(), audit_game(game, confidence=AUDIT_CONFIDENCE)
 
 
 def list_cells(shown: ReleasedClip) -> tuple[str, ...]:
@@ -280,12 +291,17 @@ def list_cells(shown: ReleasedClip) -> tuple[str, ...]:
     else:
         claimed, measured = shown.played
         verdict = " REFUTED" if measured.refutes(claimed.epsilon) else ""
-        evidence = f"{_formatting.shown_below(measured.epsilon_at_least, 3)}{verdict}"
-        pair = f"({_formatting.shown(claimed.epsilon)}, {_formatting.shown(claimed.delta)})"
+        evidence = f"{_formatting.format_rounded_down(measured.epsilon_at_least, 3)}{verdict}"
+        pair = (
+            f"({_formatting.format_rounded_up(claimed.epsilon)}, "
+            f"{_formatting.format_rounded_up(claimed.delta)})"
+        )
         claim = f"{pair} for one {guarantee.unit}"
         if guarantee.published_claim is not None:
             proved = (
-                "nothing" if guarantee.epsilon is None else _formatting.shown(guarantee.epsilon, 3)
+                "nothing"
+                if guarantee.epsilon is None
+                else _formatting.format_rounded_up(guarantee.epsilon, 3)
             )
             claim = f"CLAIMED, NOT VALID: {claim}; proved: {proved}"
     return (
@@ -307,11 +323,12 @@ def _write_exactly(shown: ReleasedClip) -> str:
     if shown.played is not None:
         claim, evidence = shown.played
         words.append(
-            f"Claim: epsilon {_formatting.shown(claim.epsilon)} for one {claim.unit}. An attack "
-            f"measured at least {_formatting.shown_below(evidence.epsilon_at_least, 3)} "
+            f"Claim: epsilon {_formatting.format_rounded_up(claim.epsilon)} for one {claim.unit}. "
+            "An attack "
+            f"measured at least {_formatting.format_rounded_down(evidence.epsilon_at_least, 3)} "
             f"({evidence.attack}, {evidence.trials} trials)."
         )
-    return page.listing([*words, *explain(shown.receipt.guarantee)])
+    return page.format_listing([*words, *explain(shown.receipt.guarantee)])
 
 
 # --- the place
@@ -327,7 +344,7 @@ def make_place_chapter(folder: Path, progress: Progress = hide_progress) -> Chap
         raise ValueError("Expected a clip with its mask of people, got none.")
     np.save(masks, video.person_mask)
     mechanism = make_mechanism("ppedcrf", **SETTING, people="given", masks=str(masks))
-    again = Options(if_standing=IfStanding.OVERWRITE)
+    again = FileSettings(if_standing=IfExists.OVERWRITE)
     receipt = release_file(original, target, mechanism, options=again).receipt
     quality = measure_files(original, target, every=4)
     attack = make_attack("place_retrieval", gallery=(len(PLACES_KNOWN),))
@@ -339,9 +356,9 @@ def make_place_chapter(folder: Path, progress: Progress = hide_progress) -> Chap
         f"PSNR {quality.psnr:.2f} dB beside the original. A network that has pictures of the "
         f"places: {words}. A heuristic: nothing is proved.",
     ]
-    drawn = page.figure(_draw_heat(mechanism, video.frames))  # type: ignore[arg-type]
-    films = media.side_by_side([("Before (made up)", original), ("Its place hidden", target)])
-    pictures = films + page.paragraphs(said) + drawn
+    drawn = page.format_figure(_draw_heat(mechanism, video.frames))  # type: ignore[arg-type]
+    films = media.draw_side_by_side([("Before (made up)", original), ("Its place hidden", target)])
+    pictures = films + page.format_paragraphs(said) + drawn
     section = release_sections.write_release_section(
         "The place, hidden", receipt, pictures=pictures, is_film=True
     )
@@ -349,10 +366,10 @@ def make_place_chapter(folder: Path, progress: Progress = hide_progress) -> Chap
         sections=[
             replace(section, has_originals=True),
             release_sections.write_attack_section("place_retrieval", [attacked]),
-            release_sections.receipts([(target.name, receipt)]),
+            release_sections.make_receipts_section([(target.name, receipt)]),
         ],
         systems=[
-            System(
+            DemoSystem(
                 name="PPEDCRF: the place of a film",
                 protects="nothing is proved; the background is made hard to recognise",
                 epsilon="none: a heuristic",
@@ -366,12 +383,12 @@ def make_place_chapter(folder: Path, progress: Progress = hide_progress) -> Chap
 
 def _draw_heat(mechanism: Ppedcrf, frames: np.ndarray) -> str:
     """A frame, and beside it where the noise goes, from black to white."""
-    maps = mechanism.seen(iter(frames), frames.shape)
-    one = next(found for number, found in enumerate(maps) if number == _SHOWN)
+    maps = mechanism.map_frames(iter(frames), frames.shape)
+    one = next(found for number, found in enumerate(maps) if number == _SHOWN_FRAME)
     most = max(float(one.amount.max()), 1e-6)
     grey = np.repeat((255 * one.amount / most).astype(np.uint8)[..., None], 3, axis=2)
-    pictures = [sheet.Picture(image=image) for image in (frames[_SHOWN], grey)]
-    return sheet.sheet([sheet.Strip(label="noise goes here", pictures=pictures)])
+    pictures = [sheet.SheetPicture(image=image) for image in (frames[_SHOWN_FRAME], grey)]
+    return sheet.draw_sheet([sheet.SheetStrip(label="noise goes here", pictures=pictures)])
 
 
 # --- an avatar instead
@@ -384,7 +401,7 @@ def make_avatar_chapter(folder: Path, progress: Progress = hide_progress) -> Cha
     """Replace who is in the clip, and ask whether people are told by clothes, hair and build."""
     original, target = folder / "clip.private.mp4", folder / AVATAR_FILE
     mechanism = make_mechanism("avatar")
-    again = Options(if_standing=IfStanding.OVERWRITE)
+    again = FileSettings(if_standing=IfExists.OVERWRITE)
     receipt = release_file(original, target, mechanism, options=again).receipt
     quality = measure_files(original, target, every=4)
     attack = make_attack("reidentify", by="body", joints="truth")
@@ -395,8 +412,8 @@ def make_avatar_chapter(folder: Path, progress: Progress = hide_progress) -> Cha
         f"An attacker who knows people by clothes, hair and build: {words}. A heuristic: nothing "
         "is proved, and somebody may be known by the way they move.",
     ]
-    films = media.side_by_side([("Before (made up)", original), ("An avatar instead", target)])
-    pictures = films + page.paragraphs(said)
+    films = media.draw_side_by_side([("Before (made up)", original), ("An avatar instead", target)])
+    pictures = films + page.format_paragraphs(said)
     section = release_sections.write_release_section(
         "An avatar instead", receipt, pictures=pictures, is_film=True
     )
@@ -404,10 +421,10 @@ def make_avatar_chapter(folder: Path, progress: Progress = hide_progress) -> Cha
         sections=[
             replace(section, has_originals=True),
             release_sections.write_attack_section("reidentify", [attacked]),
-            release_sections.receipts([(target.name, receipt)]),
+            release_sections.make_receipts_section([(target.name, receipt)]),
         ],
         systems=[
-            System(
+            DemoSystem(
                 name="Avatars: a film of people",
                 protects="nothing is proved; everybody is redrawn as somebody else",
                 epsilon="none: a heuristic",

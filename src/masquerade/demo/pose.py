@@ -10,18 +10,18 @@ from typing import Any
 
 import numpy as np
 
-from masquerade._formatting import shown
-from masquerade.attacks.rates import bootstrap
+from masquerade._formatting import format_rounded_up
+from masquerade.attacks.rates import bootstrap_figure
 from masquerade.collection import Medium
 from masquerade.datasets.stage import Stage
-from masquerade.demo.steps import Chapter, Progress, System, hide_progress
+from masquerade.demo.steps import Chapter, DemoSystem, Progress, hide_progress
 from masquerade.networks.network import TinyVitSmall
-from masquerade.publish.models import SHEET, train_file
-from masquerade.receipt import Receipt, along_path, receipt_path
+from masquerade.publish.models import SHEET_SUFFIX, train_file
+from masquerade.receipt import Receipt, receipt_path, sidecar_path
 from masquerade.recordings import Photo
 from masquerade.report import page, sheet
 from masquerade.report.page import PagePart
-from masquerade.scores import Success
+from masquerade.scores import MeasuredRate
 from masquerade.training import rows
 from masquerade.training.learner import load_model
 from masquerade.training.methods import DpSgd, FeatureProjective
@@ -38,13 +38,13 @@ WORLD = Stage(
     joints="mpii",
     photo_roll_deg=40.0,
 )
-_COMMON: dict[str, Any] = {
+_COMMON_FIELDS: dict[str, Any] = {
     **{"unit": "record", "delta": 1e-5, "relation": "replace_one", "batch": 64, "epochs": 10.0},
     **{"learning_rate": 2e-3, "schedule": "cosine", "warmup": 0.1, "optimiser": "adamw"},
     "part": "head",  # what comes before it is frozen, and seen once by it
 }
-OPEN = DpSgd(epsilon=math.inf, clip_norm=1.0, **_COMMON)
-PRIVATE = FeatureProjective(
+OPEN_METHOD = DpSgd(epsilon=math.inf, clip_norm=1.0, **_COMMON_FIELDS)
+PRIVATE_METHOD = FeatureProjective(
     epsilon=EPSILON,
     clip_norm=CLIP_NORM,
     psi="pool",
@@ -55,11 +55,11 @@ PRIVATE = FeatureProjective(
     directions=48,
     public_records=48,
     refresh=10,
-    **_COMMON,
+    **_COMMON_FIELDS,
 )
-_TOGETHER = 16  # photos that a network sees at once
-_SHOWN = (0, 7, 21, 40)  # tested photos that are drawn
-_NEAR = 0.5  # of a head
+_PHOTOS_PER_BATCH = 16  # photos that a network sees at once
+_DRAWN_PHOTOS = (0, 7, 21, 40)  # tested photos that are drawn
+_NEAR_HEADS = 0.5  # of a head
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -67,50 +67,57 @@ class PoseModel:
     """A network, and how far from the truth it finds joints.
 
     Args:
-        seen: (N, J) distances in heads, of photos that it learned from.
-        tested: of others.
+        training_distances: (N, J) distances in heads, of photos that it learned from.
+        test_distances: of others.
         joints: (N, J, 2) found in the tested ones.
     """
 
-    seen: np.ndarray
-    tested: np.ndarray
+    training_distances: np.ndarray
+    test_distances: np.ndarray
     joints: np.ndarray
 
     @property
-    def right(self) -> float:
+    def joint_share(self) -> float:
         """The share of joints within half a head, of the tested photos."""
-        known = self.tested[np.isfinite(self.tested)]
-        return float((known <= _NEAR).mean())
+        known = self.test_distances[np.isfinite(self.test_distances)]
+        return float((known <= _NEAR_HEADS).mean())
 
     @property
-    def attacked(self) -> Success:
+    def attack_auc(self) -> MeasuredRate:
         """How well an attacker who compares errors tells photos that it learned from: the AUC."""
-        errors = [np.nanmean(each, axis=1) for each in (self.seen, self.tested)]
+        errors = [
+            np.nanmean(each, axis=1) for each in (self.training_distances, self.test_distances)
+        ]
         every = np.concatenate(errors)
         is_seen = np.arange(len(every)) < len(errors[0])
 
-        def auc(rows: np.ndarray) -> float:
+        def compute_auc(rows: np.ndarray) -> float:
             inside, outside = every[rows][is_seen[rows]], every[rows][~is_seen[rows]]
             if not len(inside) or not len(outside):
                 return float("nan")
             lower = inside[:, None] < outside[None]
             return float((lower + 0.5 * (inside[:, None] == outside[None])).mean())
 
-        return bootstrap("AUC", auc, range(len(every)), of="photos", seed=1, chance=0.5)
+        return bootstrap_figure(
+            "AUC", compute_auc, range(len(every)), of="photos", seed=1, chance=0.5
+        )
 
 
 def make_chapter(folder: Path, progress: Progress = hide_progress) -> Chapter:
     """Learn with and without noise, test on other people, and draw what is found."""
-    learned_from, public, tested = (WORLD.part(name) for name in ("train", "public", "test"))
+    learned_from, public, tested = (WORLD.select_part(name) for name in ("train", "public", "test"))
     photos = {
         name: [rows.photo_of(part[index]) for index in range(len(part))]
         for name, part in (("seen", learned_from), ("tested", tested))
     }
     network, models, receipt = TinyVitSmall(), dict[str, PoseModel](), None
-    given: dict[str, tuple[Any, Any]] = {"open": (OPEN, ()), "private": (PRIVATE, public)}
+    given: dict[str, tuple[Any, Any]] = {
+        "open": (OPEN_METHOD, ()),
+        "private": (PRIVATE_METHOD, public),
+    }
     for number, (name, (method, aside)) in enumerate(given.items(), 1):
         target = folder / f"pose-{name}.safetensors"
-        for path in (target, receipt_path(target), along_path(target, SHEET)):
+        for path in (target, receipt_path(target), sidecar_path(target, SHEET_SUFFIX)):
             path.unlink(missing_ok=True)
         receipt = train_file(learned_from, target, method, network, public=aside).receipt
         models[name] = _test_model(load_model(target).net, photos)
@@ -123,8 +130,8 @@ def make_chapter(folder: Path, progress: Progress = hide_progress) -> Chapter:
 def _test_model(net: Any, photos: dict[str, list[Photo]]) -> PoseModel:
     found = {name: _find_joints(net, some) for name, some in photos.items()}
     return PoseModel(
-        seen=_measure_distances(found["seen"], photos["seen"]),
-        tested=_measure_distances(found["tested"], photos["tested"]),
+        training_distances=_measure_distances(found["seen"], photos["seen"]),
+        test_distances=_measure_distances(found["tested"], photos["tested"]),
         joints=found["tested"],
     )
 
@@ -132,11 +139,11 @@ def _test_model(net: Any, photos: dict[str, list[Photo]]) -> PoseModel:
 def _find_joints(net: Any, photos: Sequence[Photo]) -> np.ndarray:
     """(N, J, 2) where the network finds joints."""
     pairs = [(photo.image, photo.box) for photo in photos]
-    starts = range(0, len(pairs), _TOGETHER)
+    starts = range(0, len(pairs), _PHOTOS_PER_BATCH)
     smoothing = net.head.smoothing
-    several = [pairs[start : start + _TOGETHER] for start in starts]
+    several = [pairs[start : start + _PHOTOS_PER_BATCH] for start in starts]
     return np.concatenate(
-        [rows.found_in(net.eval(), some, smoothing=smoothing).joints for some in several]
+        [rows.find_joints(net.eval(), some, smoothing=smoothing).joints for some in several]
     )
 
 
@@ -158,22 +165,23 @@ def _write_chapter(
 ) -> Chapter:
     """The skeletons, the sentences and the line of the table."""
     guarantee = receipt.guarantee
-    before, after = free.attacked, ours.attacked
-    proved = "none" if guarantee.epsilon is None else shown(guarantee.epsilon, 4)
+    before, after = free.attack_auc, ours.attack_auc
+    proved = "none" if guarantee.epsilon is None else format_rounded_up(guarantee.epsilon, 4)
     kept = (
-        f"finds {100 * ours.right:.0f} % of joints; without privacy {100 * free.right:.0f}, "
-        f"learning nothing {100 * alone.right:.0f}"
+        f"finds {100 * ours.joint_share:.0f} % of joints; without privacy "
+        f"{100 * free.joint_share:.0f}, "
+        f"learning nothing {100 * alone.joint_share:.0f}"
     )
     attack = (
         f"photos that it learned from told from others: AUC {before.value:.2f}, then "
         f"{after.value:.2f} ({after.low:.2f} to {after.high:.2f}); guessing 0.50"
     )
-    shown_photos = [place for place in _SHOWN if place < len(photos["tested"])]
+    shown_photos = [place for place in _DRAWN_PHOTOS if place < len(photos["tested"])]
     strips = [
-        sheet.Strip(
+        sheet.SheetStrip(
             label=label,
             pictures=[
-                sheet.Picture(image=photos["tested"][place].image, joints=joints[place])
+                sheet.SheetPicture(image=photos["tested"][place].image, joints=joints[place])
                 for place in shown_photos
             ],
         )
@@ -184,7 +192,7 @@ def _write_chapter(
             ("without privacy", free.joints),
         )
     ]
-    drawn = sheet.sheet(strips, joint_names=WORLD.joint_names)
+    drawn = sheet.draw_sheet(strips, joint_names=WORLD.joint_names)
     said = [
         f"Trained on {len(photos['seen'])} photos of people who never lived, tested on "
         f"{len(photos['tested'])} of others: it {kept}.",
@@ -195,13 +203,13 @@ def _write_chapter(
         sections=[
             page.Section(
                 title=title,
-                body=page.figure(drawn) + page.paragraphs(said),
+                body=page.format_figure(drawn) + page.format_paragraphs(said),
                 has_originals=True,
                 part=PagePart.PICTURES,
             )
         ],
         systems=[
-            System(
+            DemoSystem(
                 name="Private pose: joints in photos, by feature_projective",
                 protects="one person in one photo, but for a coarse picture of it and the joints",
                 epsilon=f"{proved}, delta {guarantee.delta:g}",
@@ -211,7 +219,11 @@ def _write_chapter(
         ],
         data={
             "pose": {
-                "right": {"private": ours.right, "free": free.right, "alone": alone.right},
+                "right": {
+                    "private": ours.joint_share,
+                    "free": free.joint_share,
+                    "alone": alone.joint_share,
+                },
                 "auc": {"private": after.value, "free": before.value},
             }
         },

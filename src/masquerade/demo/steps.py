@@ -24,20 +24,22 @@ from masquerade.guarantee import Unit, UnitName
 from masquerade.io import atomic
 from masquerade.ledger import Ledger
 from masquerade.mechanism import Mechanism
-from masquerade.publish.recording import Options, make_mechanism, release_file
-from masquerade.publish.spine import IfStanding
+from masquerade.publish.recording import FileSettings, make_mechanism, release_file
+from masquerade.publish.spine import IfExists
 from masquerade.receipt import receipt_path
 from masquerade.report import page, plots, release_sections
 from masquerade.report.page import PagePart
-from masquerade.scores import Success
+from masquerade.scores import MeasuredRate
 from masquerade.wording import explain
 
 Progress: TypeAlias = Callable[[str, int, int], None]  # what is done, how far, and of how much
-CONFIDENCE = 0.999  # of each audit: many are played, and at 95 % some would refute what is true
+AUDIT_CONFIDENCE = (
+    0.999  # of each audit: many are played, and at 95 % some would refute what is true
+)
 
 
 @dataclass(frozen=True, kw_only=True)
-class System:
+class DemoSystem:
     """One line of the table that the demo ends with; every word of it is computed.
 
     Args:
@@ -55,7 +57,7 @@ class System:
     attack: str
 
 
-SYSTEMS = (
+SYSTEM_HEADING = (
     *("system", "what it protects", "proved epsilon: at most", "what is left to use"),
     *("an attacker gets, before and after", "seconds"),
 )
@@ -67,7 +69,7 @@ class Chapter:
 
     sections: Sequence[page.Section]
     lines: Sequence[str] = ()
-    systems: Sequence[System] = ()
+    systems: Sequence[DemoSystem] = ()
     data: dict[str, Any] = field(default_factory=dict)
 
 
@@ -75,15 +77,15 @@ def hide_progress(what: str, done: int, total: int) -> None:
     """Tell nobody how far the work is."""
 
 
-def compare_rates(before: Success, after: Success) -> str:
+def compare_rates(before: MeasuredRate, after: MeasuredRate) -> str:
     """An attacker's headline in per cent, and what guessing would get.
 
     Example:
         >>> said = {"count": 9, "of": "people", "chance": 0.1, "measure": "rank-1"}
-        >>> raw = Success(value=0.9, low=0.8, high=1.0, **said)
-        >>> compare_rates(raw, Success(value=0.1, low=0.0, high=0.2, **said))
+        >>> raw = MeasuredRate(value=0.9, low=0.8, high=1.0, **said)
+        >>> compare_rates(raw, MeasuredRate(value=0.1, low=0.0, high=0.2, **said))
         '90 %, then 10 % (0 to 20) of 9 people named; guessing 10 %'
-        >>> compare_rates(raw, Success(value=0.0, low=0.0, high=0.0, **said))
+        >>> compare_rates(raw, MeasuredRate(value=0.0, low=0.0, high=0.0, **said))
         '90 %, then 0 % (0 to 34) of 9 people named; guessing 10 %'
     """
     guess = "" if after.chance is None else f"; guessing {100 * after.chance:.0f} %"
@@ -118,50 +120,50 @@ def write_table(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join([first, "|---" * len(heading) + "|", *others])
 
 
-def make_curves(points: Iterable[tuple[str, float, float]]) -> list[plots.Line]:
+def make_curves(points: Iterable[tuple[str, float, float]]) -> list[plots.PlotLine]:
     """Lines of a plot from points with the name of their line, each from left to right."""
     named: dict[str, list[tuple[float, float]]] = {}
     for name, x, y in points:
         named.setdefault(name, []).append((x, y))
     return [
-        plots.Line(name=name, x=xy[:, 0], y=xy[:, 1])
+        plots.PlotLine(name=name, x=xy[:, 0], y=xy[:, 1])
         for name, xy in ((name, np.array(sorted(some))) for name, some in named.items())
     ]
 
 
-PRIVATE = "steps.private.csv"
-MOST = 200.0  # a minute; public: nobody's pace is read from the data
-_MINUTES = 1440  # one day of a wearable, a number a minute
-_AVERAGED = 61  # minutes; averaging what was released is free
+PRIVATE_NAME = "steps.private.csv"
+MAX_STEPS = 200.0  # a minute; public: nobody's pace is read from the data
+_NUM_MINUTES = 1440  # one day of a wearable, a number a minute
+_AVERAGING_MINUTES = 61  # minutes; averaging what was released is free
 
 
 def make_day(*, rng: np.random.Generator) -> np.ndarray:
     """Steps a minute of a person who never lived: two walks, errands, a night's sleep."""
-    minute = np.arange(_MINUTES)
+    minute = np.arange(_NUM_MINUTES)
     pace = 8.0 * ((minute > 420) & (minute < 1380))
     for start, length, speed in ((455, 70, 105), (770, 45, 80), (1030, 110, 120)):
         pace = pace + speed * ((minute >= start) & (minute < start + length))
     drawn = rng.gamma(4.0, np.maximum(pace, 1e-6) / 4.0)
-    return np.asarray(np.round(drawn).clip(0, MOST))
+    return np.asarray(np.round(drawn).clip(0, MAX_STEPS))
 
 
 def make_steps_chapter(folder: Path, *, seed: int) -> Chapter:
     """A day, written to a private file and released from it."""
-    private, target = folder / PRIVATE, folder / "steps.csv"
+    private, target = folder / PRIVATE_NAME, folder / "steps.csv"
     original = make_day(rng=np.random.default_rng(seed))
     text = "steps\n" + "".join(f"{value:g}\n" for value in original)
     atomic.write_whole(private, text.encode())
     mechanism = make_mechanism(
-        "gaussian_noise", epsilon=8.0, delta=1e-5, unit="frame", low=0.0, high=MOST
+        "gaussian_noise", epsilon=8.0, delta=1e-5, unit="frame", low=0.0, high=MAX_STEPS
     )
-    again = Options(heading=True, if_standing=IfStanding.OVERWRITE)
+    again = FileSettings(heading=True, if_standing=IfExists.OVERWRITE)
     receipt = release_file(private, target, mechanism, options=again).receipt
-    drawn = page.figure(_draw_day(original, np.loadtxt(target, skiprows=1)))
+    drawn = page.format_figure(_draw_day(original, np.loadtxt(target, skiprows=1)))
     section = release_sections.write_release_section("A day of steps", receipt, pictures=drawn)
     return Chapter(
         sections=[
             replace(section, has_originals=True),  # generated, so it can be shown
-            release_sections.receipts([(target.name, receipt)]),
+            release_sections.make_receipts_section([(target.name, receipt)]),
         ],
         lines=[
             f"Released {target}, one day of steps, one number a minute. Its receipt "
@@ -175,40 +177,41 @@ def make_steps_chapter(folder: Path, *, seed: int) -> Chapter:
 
 def _draw_day(original: np.ndarray, released: np.ndarray) -> str:
     """The day before and after, and after averaging what was released."""
-    hours = np.arange(_MINUTES) / 60
-    window = np.ones(_AVERAGED) / _AVERAGED
+    hours = np.arange(_NUM_MINUTES) / 60
+    window = np.ones(_AVERAGING_MINUTES) / _AVERAGING_MINUTES
     lines = [
-        plots.Line(name="released", x=hours, y=released, is_faint=True),
-        plots.Line(name="original", x=hours, y=original, is_faint=True),
-        plots.Line(name="released, averaged", x=hours, y=np.convolve(released, window, "same")),
-        plots.Line(name="original, averaged", x=hours, y=np.convolve(original, window, "same")),
+        plots.PlotLine(name="released", x=hours, y=released, is_faint=True),
+        plots.PlotLine(name="original", x=hours, y=original, is_faint=True),
+        plots.PlotLine(name="released, averaged", x=hours, y=np.convolve(released, window, "same")),
+        plots.PlotLine(name="original, averaged", x=hours, y=np.convolve(original, window, "same")),
     ]
-    axes = plots.Axes(title="Steps of one day", x_label="hour", y_label="steps a minute")
+    axes = plots.PlotAxes(title="Steps of one day", x_label="hour", y_label="steps a minute")
     return plots.draw_lines(lines, axes)
 
 
 # --- the budget
-CAP = 8.0
-EACH = 3.0
+EPSILON_CAP = 8.0
+EPSILON_EACH = 3.0
 DELTA = 1e-5
 
 
 def make_budget_chapter(folder: Path) -> Chapter:
     """Open an account on the folder's private steps, spend it, crash once; what happened."""
-    source, database = folder / PRIVATE, folder / "budget.db"
+    source, database = folder / PRIVATE_NAME, folder / "budget.db"
     for path in folder.glob("budget.db*"):
         path.unlink()
     ledger = Ledger(database)
     unit = Unit(name=UnitName.FRAME)
-    ledger.open_account("demo", unit, epsilon=CAP, delta=DELTA)
+    ledger.open_account("demo", unit, epsilon=EPSILON_CAP, delta=DELTA)
     value = np.loadtxt(source, skiprows=1).reshape(-1, 1)
-    ledger.add("demo", value)
+    ledger.add_content("demo", value)
     mechanism = make_mechanism(
-        "gaussian_noise", epsilon=EACH, delta=DELTA, unit="frame", low=0.0, high=MOST
+        "gaussian_noise", epsilon=EPSILON_EACH, delta=DELTA, unit="frame", low=0.0, high=MAX_STEPS
     )
     said = [
-        f"An account for one frame: epsilon {CAP:g}, delta {DELTA:g}. Each release asks for "
-        f"epsilon {EACH:g}."
+        f"An account for one frame: epsilon {EPSILON_CAP:g}, delta {DELTA:g}. Each release asks "
+        "for "
+        f"epsilon {EPSILON_EACH:g}."
     ]
     for number in range(1, 20):
         if number == 2:
@@ -222,17 +225,17 @@ def make_budget_chapter(folder: Path) -> Chapter:
                 target,
                 mechanism,
                 ledger=ledger,
-                options=Options(heading=True, if_standing=IfStanding.OVERWRITE),
+                options=FileSettings(heading=True, if_standing=IfExists.OVERWRITE),
             )
         except BudgetExceeded as error:
             said.append(f"Release {number} was refused. {error}")
             break
         said.append(f"Release {number} stands as {target.name}.")
-    entries = ledger.entries()
+    entries = ledger.read_entries()
     spends = sum(entry.kind == "reserve" for entry in entries)
     said.append(f"The ledger's {len(entries)} entries verify; {spends} spends are in it.")
     title = "The budget: an account that cannot be overdrawn"
-    section = page.Section(title=title, body=page.listing(said), part=PagePart.BUDGET)
+    section = page.Section(title=title, body=page.format_listing(said), part=PagePart.BUDGET)
     return Chapter(sections=[section], lines=[*said, ""])
 
 
@@ -240,6 +243,6 @@ def _reserve_and_die(ledger: Ledger, value: np.ndarray, mechanism: Mechanism) ->
     """In a process of its own, which is killed as soon as the spend is recorded."""
     child = os.fork()
     if child == 0:
-        ledger.reserve(value, mechanism)
+        ledger.reserve_release(value, mechanism)
         os.kill(os.getpid(), signal.SIGKILL)
     os.waitpid(child, 0)

@@ -11,24 +11,24 @@ from typing import Any
 import numpy as np
 
 from masquerade import _formatting, _json
-from masquerade._formatting import shown
+from masquerade._formatting import format_rounded_up
 from masquerade._torch import torch
 from masquerade.attacks.attack import ModelCase
 from masquerade.attacks.membership import Membership
-from masquerade.attacks.membership_scores import Shadows
+from masquerade.attacks.membership_scores import ShadowModels
 from masquerade.datasets.stage import Stage
-from masquerade.demo.steps import Chapter, Progress, System, hide_progress
+from masquerade.demo.steps import Chapter, DemoSystem, Progress, hide_progress
 from masquerade.guarantee import Relation
 from masquerade.networks.network import MvitSmall
 from masquerade.noise import Noise
-from masquerade.publish.attacked import ShadowTraining, units_in
+from masquerade.publish.attacked import ShadowTraining, list_unit_rows
 from masquerade.report import page, plots
 from masquerade.report.page import PagePart
-from masquerade.scores import Success
+from masquerade.scores import MeasuredRate
 from masquerade.training import learner, loop
-from masquerade.training.method import Method, planned
+from masquerade.training.method import Method, make_training_plan
 from masquerade.training.methods import DpSgd, MaskDp, PublicPart
-from masquerade.training.rows import Films, Rows
+from masquerade.training.rows import FilmReader, Rows
 
 EPSILON = 1.0
 HEADING = (
@@ -48,12 +48,12 @@ COMMON: dict[str, Any] = {
     **{"unit": "video", "delta": 1e-5, "relation": "replace_one", "batch": 64, "epochs": 10.0},
     **{"clip_norm": 1.0, "schedule": "cosine", "warmup": 0.2, "momentum": 0.9, "part": "head"},
 }
-SHADOWS = 8  # models of an attack on who was learned from
-_SEEDS = 3
-_PHYSICAL = 192  # units whose gradients are computed at once
-_ATTACKED = 4  # attacked models that are trained once more, to test them
-_MAIN = "LiRA, with and without"
-_ERRORS = 2.0  # standard errors of a difference, beyond which it counts
+NUM_SHADOWS = 8  # models of an attack on who was learned from
+_NUM_SEEDS = 3
+_PHYSICAL_BATCH = 192  # units whose gradients are computed at once
+_NUM_RETRAINED = 4  # attacked models that are trained once more, to test them
+_MAIN_ATTACK = "LiRA, with and without"
+_NUM_ERRORS = 2.0  # standard errors of a difference, beyond which it counts
 
 
 def make_method(name: str, epsilon: float) -> Method:
@@ -70,8 +70,8 @@ def compute_shared_epsilons(units: int) -> dict[str, float]:
     """What the published form, one batch for both parts, really costs; it is not trained."""
     fields = COMMON | {"private": "background", "public_batch": COMMON["batch"], "momentum": 0.0}
     method = MaskDp(**fields, epsilon=EPSILON, learning_rate=0.1, form="as_published")
-    plan = planned(method, units)
-    return {relation.value: plan.epsilon(relation) for relation in RELATIONS}
+    plan = make_training_plan(method, units)
+    return {relation.value: plan.compute_epsilon(relation) for relation in RELATIONS}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,20 +104,20 @@ class TrainedCell:
     tested: int
 
     @property
-    def mean(self) -> float:
+    def mean_accuracy(self) -> float:
         """Over runs."""
         return float(np.mean(self.top_1))
 
     @property
-    def error(self) -> float:
+    def standard_error(self) -> float:
         """The standard error of the mean, of runs and of tested recordings."""
-        chance = self.mean * (1 - self.mean) / self.tested
+        chance = self.mean_accuracy * (1 - self.mean_accuracy) / self.tested
         return math.sqrt(float(np.var(self.top_1, ddof=1)) / len(self.top_1) + chance)
 
     @property
-    def percent(self) -> str:
+    def percent_text(self) -> str:
         """Mean and spread."""
-        return f"{100 * self.mean:.1f} ± {100 * float(np.std(self.top_1, ddof=1)):.1f}"
+        return f"{100 * self.mean_accuracy:.1f} ± {100 * float(np.std(self.top_1, ddof=1)):.1f}"
 
     @property
     def class_mean(self) -> float:
@@ -127,13 +127,15 @@ class TrainedCell:
     def list_fields(self) -> dict[str, Any]:
         """As JSON, which has no infinity."""
         asked = None if self.epsilon == math.inf else self.epsilon
-        means = {"mean": self.mean, "mean_per_class": self.class_mean}
-        return dict(_json.encode(self)) | {"epsilon": asked, "unit": UNITS[self.method]} | means
+        means = {"mean": self.mean_accuracy, "mean_per_class": self.class_mean}
+        return (
+            dict(_json.encode_noun(self)) | {"epsilon": asked, "unit": UNITS[self.method]} | means
+        )
 
-    def compare(self, other: TrainedCell) -> str:
+    def compare_cell(self, other: TrainedCell) -> str:
         """Whether it is ahead of another in Top-1."""
-        gap = self.mean - other.mean
-        if abs(gap) <= _ERRORS * math.hypot(self.error, other.error):
+        gap = self.mean_accuracy - other.mean_accuracy
+        if abs(gap) <= _NUM_ERRORS * math.hypot(self.standard_error, other.standard_error):
             return "not told apart"
         return "ahead" if gap > 0 else "behind"
 
@@ -151,32 +153,32 @@ class AttackedCell:
 
     method: str
     epsilon: float | None
-    found: Mapping[str, Success]
+    found: Mapping[str, MeasuredRate]
     top_1: Sequence[float]
 
 
 def make_chapter(progress: Progress = hide_progress) -> Chapter:
     """Draw people, train every way with three seeds, attack two ways, test on others."""
     with _use_one_thread():
-        lessons = _read_rows(WORLD.part("train"), make_method(MASK_DP, EPSILON), progress)
-        exam = _read_rows(WORLD.part("test"), make_method(DP, EPSILON), progress)
+        lessons = _read_rows(WORLD.select_part("train"), make_method(MASK_DP, EPSILON), progress)
+        exam = _read_rows(WORLD.select_part("test"), make_method(DP, EPSILON), progress)
         cells = _train_cells(lessons, exam, progress)
         members = _attack_cells(lessons, exam, progress)
-    shared = compute_shared_epsilons(lessons.units)
-    rows, said = _list_rows(cells, shared), write_sentences(cells, units=lessons.units)
+    shared = compute_shared_epsilons(lessons.num_units)
+    rows, said = _list_rows(cells, shared), write_sentences(cells, units=lessons.num_units)
     return Chapter(
         sections=[
             page.Section(
                 title="A model that is trained privately",
-                body=page.table(HEADING, rows)
-                + page.listing(said)
-                + page.figure(_draw_classes(cells)),
+                body=page.format_table(HEADING, rows)
+                + page.format_listing(said)
+                + page.format_figure(_draw_classes(cells)),
                 has_originals=True,
                 part=PagePart.ATTACKS,
             ),
             page.Section(
                 title="A model: what is kept against who is found",
-                body=page.figure(_draw_frontier(members)),
+                body=page.format_figure(_draw_frontier(members)),
                 has_originals=True,
                 part=PagePart.FRONTIER,
             ),
@@ -199,7 +201,7 @@ def _read_rows(data: Any, method: Method, progress: Progress) -> Rows:
     """What the frozen part of the network sees of recordings, in the views that a method has."""
     network = MvitSmall()
     trunk = network.split(network.make(len(data.activities), seed=0), method.part)[0]
-    reader, memory = Films(method, network, data.activities), learner.Memory()
+    reader, memory = FilmReader(method, network, data.activities), learner.MemorySettings()
     with learner.rows_of(data, reader, trunk, memory=memory, tell=progress) as (rows, _):
         return rows
 
@@ -218,16 +220,16 @@ def _train_cells(lessons: Rows, exam: Rows, progress: Progress) -> Cells:
 def _train_cell(name: str, epsilon: float, lessons: Rows, exam: Rows) -> TrainedCell:
     method = make_method(name, epsilon)
     rows = lessons if method.HAS_PUBLIC else replace(lessons, public=None)
-    plan, scores, weights = planned(method, rows.units), [], 0
-    for seed in range(_SEEDS):
+    plan, scores, weights = make_training_plan(method, rows.num_units), [], 0
+    for seed in range(_NUM_SEEDS):
         tail = _make_tail(method, seed=seed)
-        loop.run(
+        loop.run_training(
             tail,
             rows,
             replace(method, public_seed=seed),
             plan,
             noise=Noise(),
-            work=loop.Workload(physical=min(_PHYSICAL, rows.units)),
+            work=loop.Workload(physical=min(_PHYSICAL_BATCH, rows.num_units)),
             progress=lambda done, total: None,
         )
         weights = sum(held.numel() for held in tail.parameters() if held.requires_grad)
@@ -242,7 +244,7 @@ def _train_cell(name: str, epsilon: float, lessons: Rows, exam: Rows) -> Trained
             WORLD.activities[one]: tuple(right[:, truth == one].mean(axis=1).tolist())
             for one in np.unique(truth)
         },
-        proved={each.value: plan.epsilon(each) for each in RELATIONS} if is_noisy else {},
+        proved={each.value: plan.compute_epsilon(each) for each in RELATIONS} if is_noisy else {},
         noise_multiplier=plan.noise_multiplier,
         noise_norm=plan.sigma * math.sqrt(weights) / plan.sampler.expected,
         steps=plan.steps,
@@ -271,9 +273,9 @@ def _attack_cells(lessons: Rows, exam: Rows, progress: Progress) -> list[Attacke
     Half of the recordings are in every model; where a method has a public view, all are, and half
     of them with their private pixels.
     """
-    attack, found = Membership(shadows=SHADOWS, jobs=1), list[AttackedCell]()
-    leaky: Shadows | None = None  # one ceiling for all
-    at, whose = units_in(lessons)
+    attack, found = Membership(shadows=NUM_SHADOWS, jobs=1), list[AttackedCell]()
+    leaky: ShadowModels | None = None  # one ceiling for all
+    at, whose = list_unit_rows(lessons)
     for name in (DP, MASK_DP):
         for epsilon in (EPSILON, math.inf):
             method = make_method(name, epsilon)
@@ -285,19 +287,21 @@ def _attack_cells(lessons: Rows, exam: Rows, progress: Progress) -> list[Attacke
                 targets=lessons.targets.numpy()[at],
                 whose=whose,
                 learn=training,
-                overfit=training.overfitted(),
+                overfit=training.make_overfitting(),
             )
-            leaky = leaky or attack.leaky(case, told=progress)
-            some = attack.halves(case)[:_ATTACKED]
-            top_1 = [float(find_right(training.taught(each), exam).mean()) for each in some]
-            tried = attack.tried(case, told=progress, leaky=leaky)
-            hits = {one.attacker: attack.concluded(case, one).published[0] for one in tried}
+            leaky = leaky or attack.train_leaky_models(case, told=progress)
+            some = attack.sample_shadow_halves(case)[:_NUM_RETRAINED]
+            top_1 = [
+                float(find_right(training.train_on_members(each), exam).mean()) for each in some
+            ]
+            tried = attack.guess_members(case, told=progress, leaky=leaky)
+            hits = {one.attacker: attack.summarise_guesses(case, one).published[0] for one in tried}
             asked = None if epsilon == math.inf else epsilon
             found.append(AttackedCell(method=name, epsilon=asked, found=hits, top_1=top_1))
     return found
 
 
-def _describe_system(cells: Cells, members: Sequence[AttackedCell]) -> System:
+def _describe_system(cells: Cells, members: Sequence[AttackedCell]) -> DemoSystem:
     """MaskDP, and what the best attacker finds at 1 % false alarms, with and without noise."""
     cell, free = cells[MASK_DP, EPSILON], cells[DP, math.inf]
     best = {
@@ -306,11 +310,12 @@ def _describe_system(cells: Cells, members: Sequence[AttackedCell]) -> System:
         if one.method == MASK_DP
     }
     before, after = (f"{100 * best[epsilon]:.1f} %" for epsilon in (None, EPSILON))
-    return System(
+    return DemoSystem(
         name="MaskDP: a model of films",
         protects=UNITS[MASK_DP],
-        epsilon=f"{shown(cell.proved['replace_one'], 4)}, delta {COMMON['delta']:g}",
-        good_for=f"names {cell.percent} % of activities right; without privacy {free.percent}",
+        epsilon=f"{format_rounded_up(cell.proved['replace_one'], 4)}, delta {COMMON['delta']:g}",
+        good_for=f"names {cell.percent_text} % of activities right; without privacy "
+        f"{free.percent_text}",
         attack=f"{before}, then {after} of those it learned from, at 1 % false alarms",
     )
 
@@ -334,9 +339,11 @@ def _list_rows(cells: Cells, shared: dict[str, float]) -> list[tuple[str, ...]]:
             continue  # the same run
         is_open = name == DP and not cell.proved
         called, unit = ("no privacy", "nothing") if is_open else (name, UNITS[name])
-        proved = [shown(cell.proved[r.value], 4) if cell.proved else "-" for r in RELATIONS]
-        lines.append((called, unit, *proved, cell.percent))
-    zeroed, replaced = (shown(shared[r.value], 4) for r in RELATIONS)
+        proved = [
+            format_rounded_up(cell.proved[r.value], 4) if cell.proved else "-" for r in RELATIONS
+        ]
+        lines.append((called, unit, *proved, cell.percent_text))
+    zeroed, replaced = (format_rounded_up(shared[r.value], 4) for r in RELATIONS)
     claim = f"{replaced} (CLAIMED, NOT VALID: {EPSILON:g})"
     lines.append((f"{MASK_DP} as published", UNITS[MASK_DP], zeroed, claim, "not trained"))
     return lines
@@ -348,7 +355,7 @@ def write_sentences(cells: Cells, *, units: int) -> list[str]:
     free, alone = cells[DP, math.inf], cells[PUBLIC, math.inf]
     said = []
     for other in (public, dp):
-        word = ours.compare(other)
+        word = ours.compare_cell(other)
         said.append(
             f"{MASK_DP} against {other.method}: {word} at every epsilon. Up to epsilon 1 as a "
             f"whole: {word}."
@@ -357,7 +364,7 @@ def write_sentences(cells: Cells, *, units: int) -> list[str]:
         f"{cell.method} {cell.noise_norm:.2g} at {EPSILON:g}, over {cell.steps} steps"
         for cell in (dp, ours)
     )
-    is_even = all(abs(cell.mean - cell.class_mean) < 1e-9 for cell in cells.values())
+    is_even = all(abs(cell.mean_accuracy - cell.class_mean) < 1e-9 for cell in cells.values())
     even = (
         "Every class has as many test recordings as every other, so the mean over classes is the "
         "same number."
@@ -367,7 +374,7 @@ def write_sentences(cells: Cells, *, units: int) -> list[str]:
         "Equal numbers are not equal promises: DP's is for the whole recording, MaskDP's for its "
         "private pixels alone.",
         "Private: background; public: people. Of what all pixels teach without noise the public "
-        f"part alone reaches {alone.percent} of {free.percent} (chance: "
+        f"part alone reaches {alone.percent_text} of {free.percent_text} (chance: "
         f"{100 / len(free.per_class):.1f}).",
         *([even] if is_even else []),
         "Norm of the noise in a step's mean gradient, whose private part has norm "
@@ -375,7 +382,8 @@ def write_sentences(cells: Cells, *, units: int) -> list[str]:
         f"Learned from {units} recordings: Stage, {WORLD.world.subjects} people, another world "
         f"than the public one; mvit_small, part {COMMON['part']}, {COMMON['epochs']:g} epochs, "
         f"setting stage. Tested on the middle segment of {free.tested} recordings of other people, "
-        f"in per cent. ± is the standard deviation over n = {_SEEDS} runs; a row is ahead beyond "
+        f"in per cent. ± is the standard deviation over n = {_NUM_SEEDS} runs; a row is ahead "
+        "beyond "
         "twice the standard error of the difference, over runs and tested recordings.",
         "What could be chosen (rates, batches, lambda) was, once for each method, private side and "
         "relation, on Stage's world 2000; what has no noise has no relation, and is as under the "
@@ -392,14 +400,16 @@ def _draw_classes(cells: Cells) -> str:
         f"MaskDP, epsilon {EPSILON:g}": cells[MASK_DP, EPSILON],
     }
     series = [
-        plots.Bars(
+        plots.BarSeries(
             name=name,
             values=np.array([100 * np.mean(runs) for runs in cell.per_class.values()]),
             spreads=np.array([100 * np.std(runs, ddof=1) for runs in cell.per_class.values()]),
         )
         for name, cell in chosen.items()
     ]
-    axes = plots.Axes(title="Each class, background private", x_label="", y_label="per cent right")
+    axes = plots.PlotAxes(
+        title="Each class, background private", x_label="", y_label="per cent right"
+    )
     classes = tuple(cells[DP, EPSILON].per_class)
     return plots.draw_bars(series, classes, axes, limits=(0.0, 100.0))
 
@@ -408,10 +418,14 @@ def _draw_frontier(members: Sequence[AttackedCell]) -> str:
     """What models are good for against what LiRA finds in them, with the frontier."""
     dots = []
     for one in members:
-        hit = one.found[_MAIN]
-        noise = "no noise" if one.epsilon is None else f"eps {_formatting.shown(one.epsilon, 3)}"
+        hit = one.found[_MAIN_ATTACK]
+        noise = (
+            "no noise"
+            if one.epsilon is None
+            else f"eps {_formatting.format_rounded_up(one.epsilon, 3)}"
+        )
         dots.append(
-            plots.Dot(
+            plots.FrontierDot(
                 name=f"{one.method}, {noise}",
                 given_away=100 * hit.value,
                 low=100 * hit.low,
@@ -422,7 +436,7 @@ def _draw_frontier(members: Sequence[AttackedCell]) -> str:
                 is_this=(one.method, one.epsilon) == (MASK_DP, EPSILON),
             )
         )
-    axes = plots.Axes(
+    axes = plots.PlotAxes(
         title="What is kept against who is found",
         x_label="found by LiRA at 1 % false alarms, % (less is better; 1 is guessing)",
         y_label="Top-1 of the attacked, %",

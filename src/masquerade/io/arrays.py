@@ -27,10 +27,10 @@ from masquerade.errors import BadInput
 
 Check = Callable[[tuple[int, ...], "np.dtype[np.generic]"], None]
 
-_PIECE = 1 << 20  # bytes that are unpacked at a time
+_BYTES_PER_PIECE = 1 << 20  # bytes that are unpacked at a time
 
 
-def array_names(path: Path) -> tuple[str, ...]:
+def list_array_names(path: Path) -> tuple[str, ...]:
     """The names of the arrays in a .npz; those of a .npy are none.
 
     Raises:
@@ -42,7 +42,7 @@ def array_names(path: Path) -> tuple[str, ...]:
         with zipfile.ZipFile(path) as archive:
             names = tuple(info.filename.removesuffix(".npy") for info in archive.infolist())
     except Exception as error:
-        raise _unreadable(path) from error
+        raise _make_array_error(path) from error
     if len(set(names)) != len(names):
         raise BadInput(f"Expected every array in {path} to have a name of its own.")
     return names
@@ -64,15 +64,15 @@ def read_array(path: Path, check: Check, *, name: str | None = None) -> np.ndarr
             with zipfile.ZipFile(path) as archive:
                 info = archive.infolist()[0] if name is None else archive.getinfo(f"{name}.npy")
                 with archive.open(info) as member:
-                    return _unpacked(member, check)
+                    return _unpack_member(member, check)
         with path.open("rb") as stream:
-            shape, _, dtype = header(stream)
+            shape, _, dtype = read_npy_header(stream)
         check(shape, dtype)
         return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
     except BadInput:
         raise
     except Exception as error:  # NumPy and zipfile raise whatever garbage makes them stumble over
-        raise _unreadable(path) from error
+        raise _make_array_error(path) from error
 
 
 def _is_archive(path: Path) -> bool:
@@ -80,7 +80,7 @@ def _is_archive(path: Path) -> bool:
         return stream.read(2) == b"PK"
 
 
-def header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[np.generic]]:
+def read_npy_header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[np.generic]]:
     """Shape, whether the first axis is the fastest, and type.
 
     Only version 1.0 is taken, which NumPy writes for all numbers: the header of a later one may
@@ -97,13 +97,13 @@ def header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[np.generi
     return shape, is_fortran, dtype
 
 
-def _unpacked(member: IO[bytes], check: Check) -> np.ndarray:
-    shape, is_fortran, dtype = header(member)
+def _unpack_member(member: IO[bytes], check: Check) -> np.ndarray:
+    shape, is_fortran, dtype = read_npy_header(member)
     check(shape, dtype)
     left = math.prod(shape) * dtype.itemsize
     with tempfile.TemporaryFile() as held:  # the map keeps it
         while left:
-            piece = member.read(min(left, _PIECE))
+            piece = member.read(min(left, _BYTES_PER_PIECE))
             if not piece:
                 raise ValueError("the array breaks off")
             held.write(piece)
@@ -114,7 +114,7 @@ def _unpacked(member: IO[bytes], check: Check) -> np.ndarray:
         return np.memmap(held, dtype, "r", shape=shape, order="F" if is_fortran else "C")
 
 
-def _unreadable(path: Path) -> BadInput:
+def _make_array_error(path: Path) -> BadInput:
     return BadInput(
         f"Expected a whole {path.suffix} file at {path}; it cannot be read: save it again."
     )
@@ -122,7 +122,7 @@ def _unreadable(path: Path) -> BadInput:
 
 SUFFIXES = (".npy", ".npz", ".csv")
 MAX_BYTES = 1 << 30  # of all numbers together, unless a caller asks for more
-_FORMULA = ("=", "+", "-", "@")  # a spreadsheet would run what begins so
+_FORMULA_SIGNS = ("=", "+", "-", "@")  # a spreadsheet would run what begins so
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -152,11 +152,11 @@ def check_suffix(path: Path) -> str:
     """
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
-        raise ValueError(_check.unknown("kind of file", suffix or path.name, SUFFIXES))
+        raise ValueError(_check.describe_unknown("kind of file", suffix or path.name, SUFFIXES))
     return suffix
 
 
-def read(
+def read_array_file(
     path: Path,
     *,
     heading: bool = False,
@@ -209,7 +209,7 @@ def read(
     return table
 
 
-def columns_of(path: Path) -> tuple[str, ...]:
+def read_columns(path: Path) -> tuple[str, ...]:
     """The heading of a .csv that has one; nothing else of it is read.
 
     Raises:
@@ -217,12 +217,12 @@ def columns_of(path: Path) -> tuple[str, ...]:
     """
     try:
         with path.open(newline="", encoding="utf-8-sig", errors="surrogateescape") as stream:
-            return _heading(next(filter(None, csv.reader(stream)), []), path)
+            return _check_csv_heading(next(filter(None, csv.reader(stream)), []), path)
     except csv.Error as error:
         raise BadInput(f"Expected a whole .csv file at {path}; it cannot be read.") from error
 
 
-def writer(path: Path, table: ArrayFile) -> Callable[[BinaryIO], None]:
+def make_writer(path: Path, table: ArrayFile) -> Callable[[BinaryIO], None]:
     """What writes ``table`` in the format of ``path``'s name, byte for byte reproducible."""
     suffix = check_suffix(path)
     if (suffix == ".npz") != bool(table.names):
@@ -241,7 +241,7 @@ def writer(path: Path, table: ArrayFile) -> Callable[[BinaryIO], None]:
 def _read_npy(path: Path, max_bytes: int) -> ArrayFile:
     size = path.stat().st_size
     with path.open("rb") as stream:
-        _check_bytes(_announced(stream, size), max_bytes, path)
+        _check_bytes(_count_announced_bytes(stream, size), max_bytes, path)
         stream.seek(0)
         return ArrayFile(arrays=(np.lib.format.read_array(stream, allow_pickle=False),))
 
@@ -261,15 +261,15 @@ def _read_npz(path: Path, max_bytes: int) -> ArrayFile:
         arrays = []
         for info in infos:
             with archive.open(info) as member:
-                _announced(member, info.file_size)
+                _count_announced_bytes(member, info.file_size)
             with archive.open(info) as member:
                 arrays.append(np.lib.format.read_array(member, allow_pickle=False))
     return ArrayFile(arrays=tuple(arrays), names=names)
 
 
-def _announced(stream: IO[bytes], size: int) -> int:
+def _count_announced_bytes(stream: IO[bytes], size: int) -> int:
     """The bytes of numbers that a .npy header announces, if ``size`` can hold them."""
-    shape, _, dtype = header(stream)
+    shape, _, dtype = read_npy_header(stream)
     announced = math.prod(shape) * dtype.itemsize
     if announced + stream.tell() > size:
         raise ValueError("more is announced than is there")
@@ -295,14 +295,14 @@ def _check_names(names: tuple[str, ...], path: Path) -> None:
             )
 
 
-def _heading(cells: Sequence[str], path: Path) -> tuple[str, ...]:
+def _check_csv_heading(cells: Sequence[str], path: Path) -> tuple[str, ...]:
     """Headings are published as they are: a spreadsheet must not take one for a formula."""
     columns = tuple(cell.strip() for cell in cells)
     for number, column in enumerate(columns, 1):
-        if not column.isprintable() or column.startswith(_FORMULA):
+        if not column.isprintable() or column.startswith(_FORMULA_SIGNS):
             raise BadInput(
                 f"Expected a plain name for column {number} of {path}, got one that a spreadsheet "
-                f"may run: it begins with one of {' '.join(_FORMULA)}, or cannot be printed; "
+                f"may run: it begins with one of {' '.join(_FORMULA_SIGNS)}, or cannot be printed; "
                 "rename it."
             )
     return columns
@@ -313,11 +313,11 @@ def _read_csv(path: Path, *, heading: bool, wanted: Sequence[str]) -> ArrayFile:
         rows = [(number, row) for number, row in enumerate(csv.reader(stream), 1) if row]
     columns: tuple[str, ...] = ()
     if heading and rows:
-        columns, rows = _heading(rows[0][1], path), rows[1:]
+        columns, rows = _check_csv_heading(rows[0][1], path), rows[1:]
     if not rows:
         raise BadInput(f"Expected at least one row of numbers in {path}.")
     width = len(columns or rows[0][1])
-    places = _places(columns, wanted, path) if wanted else range(width)
+    places = _find_columns(columns, wanted, path) if wanted else range(width)
     values = np.empty((len(rows), len(places)))
     for line, (number, row) in enumerate(rows):
         if len(row) != width:
@@ -336,7 +336,7 @@ def _read_csv(path: Path, *, heading: bool, wanted: Sequence[str]) -> ArrayFile:
     return ArrayFile(arrays=(values,), columns=tuple(wanted) or columns)
 
 
-def _places(columns: Sequence[str], wanted: Sequence[str], path: Path) -> list[int]:
+def _find_columns(columns: Sequence[str], wanted: Sequence[str], path: Path) -> list[int]:
     """Where the columns that are wanted stand."""
     for name in wanted:
         if (count := columns.count(name)) != 1:

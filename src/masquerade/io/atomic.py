@@ -2,7 +2,7 @@
 
 Temporary files and locks stand in the target's own folder, so that everyone who writes there sees
 them, whatever their temporary folder or user. Whoever works on one holds it (flock), and a killed
-process lets go: what nobody holds is left over, and `sweep` removes it.
+process lets go: what nobody holds is left over, and `remove_dead_files` removes it.
 
 What many tasks have given so far, as a file: a run that was stopped goes on where it was.
 
@@ -33,22 +33,22 @@ from masquerade import _json
 from masquerade.errors import BadInput
 from masquerade.receipt import SUFFIX
 
-_RUN: ContextVar[str] = ContextVar("run", default="one")
-_UNPAID: ContextVar[Path | None] = ContextVar("unpaid", default=None)
-_HELD: set[Path] = set()  # locks of this process
-_DAY = 86_400.0  # seconds
-_MOMENT = 2.0
-_BOOT = Path("/proc/sys/kernel/random/boot_id")
+_RUN_NAME: ContextVar[str] = ContextVar("run", default="one")
+_UNPAID_FOLDER: ContextVar[Path | None] = ContextVar("unpaid", default=None)
+_HELD_LOCKS: set[Path] = set()  # locks of this process
+_DAY_S = 86_400.0  # seconds
+_LOCK_WAIT_S = 2.0
+_BOOT_ID_PATH = Path("/proc/sys/kernel/random/boot_id")
 
 
 @contextlib.contextmanager
-def named(run: str) -> Iterator[None]:
+def name_run(run: str) -> Iterator[None]:
     """Put ``run`` into the names of temporary files, so that whoever started it can clean up."""
-    token = _RUN.set(run)
+    token = _RUN_NAME.set(run)
     try:
         yield
     finally:
-        _RUN.reset(token)
+        _RUN_NAME.reset(token)
 
 
 @contextlib.contextmanager
@@ -58,14 +58,14 @@ def keep_closed(folder: Path | None) -> Iterator[None]:
     Args:
         folder: of an output; none opens it again.
     """
-    token = _UNPAID.set(folder and folder.resolve())
+    token = _UNPAID_FOLDER.set(folder and folder.resolve())
     try:
         yield
     finally:
-        _UNPAID.reset(token)
+        _UNPAID_FOLDER.reset(token)
 
 
-class Part:
+class UnfinishedFile:
     """A file under a temporary name beside its target.
 
     Args:
@@ -83,19 +83,19 @@ class Part:
         os.fchmod(stream.fileno(), 0o600)  # its owner's alone until it has its name
 
     @property
-    def is_named(self) -> bool:
+    def is_in_place(self) -> bool:
         """Whether it stands under its final name."""
         return self.target.exists() and os.path.samestat(
             self.target.stat(), os.fstat(self.stream.fileno())
         )
 
-    def seal(self) -> str:
+    def seal_file(self) -> str:
         """Bring what was written to the disk; its SHA-256.
 
         Raises:
             OSError: if it was removed; another machine may take it for left over after a day.
         """
-        if not _stands(self._path, self.stream.fileno()):
+        if not _is_same_file(self._path, self.stream.fileno()):
             raise OSError(
                 errno.ENOENT, f"Expected the unfinished {self.target} to stay; it was removed"
             )
@@ -104,7 +104,7 @@ class Part:
         self.stream.seek(0)
         return hashlib.file_digest(self.stream, "sha256").hexdigest()
 
-    def name(self) -> None:
+    def move_into_place(self) -> None:
         """Give it its final name; a crash leaves the old state or the new one."""
         self._path.chmod(self._mode)
         if self._replaces:
@@ -119,21 +119,23 @@ class Part:
 
 
 @contextlib.contextmanager
-def staged(target: Path, *, is_private: bool = False, replaces: bool = True) -> Iterator[Part]:
+def open_unfinished(
+    target: Path, *, is_private: bool = False, replaces: bool = True
+) -> Iterator[UnfinishedFile]:
     """A new file beside ``target``; if it is never named, nothing is left behind.
 
     Raises:
         RuntimeError: if it is not private, and its folder is kept closed until it is paid for.
     """
-    if not is_private and target.parent.resolve() == _UNPAID.get():
+    if not is_private and target.parent.resolve() == _UNPAID_FOLDER.get():
         raise RuntimeError(
             f"Expected what leaves to be paid for before it is written, got {target.name}; write "
             "it as part of the output."
         )
-    path, descriptor = _new_part(target, 0o600 if is_private else 0o666)  # less the umask
+    path, descriptor = _make_unfinished(target, 0o600 if is_private else 0o666)  # less the umask
     try:
         with open(descriptor, "w+b") as stream:  # noqa: PTH123
-            yield Part(stream, path, target, replaces=replaces)
+            yield UnfinishedFile(stream, path, target, replaces=replaces)
     finally:
         path.unlink(missing_ok=True)
 
@@ -142,16 +144,16 @@ def write_whole(target: Path, data: bytes, *, is_private: bool = False) -> None:
     """Write ``data`` to ``target``, all or nothing; a private file is its owner's alone."""
     if not target.parent.is_dir():
         raise ValueError(f"Expected the folder {target.parent} to exist; make it first.")
-    with staged(target, is_private=is_private) as part:
+    with open_unfinished(target, is_private=is_private) as part:
         part.stream.write(data)
-        part.seal()
-        part.name()
+        part.seal_file()
+        part.move_into_place()
 
 
-def _new_part(target: Path, mode: int) -> tuple[Path, int]:
+def _make_unfinished(target: Path, mode: int) -> tuple[Path, int]:
     """A new temporary file, held as long as it is open."""
     while True:
-        name = f".masquerade-{_RUN.get()}-{_machine()}-{secrets.token_hex(8)}.part"
+        name = f".masquerade-{_RUN_NAME.get()}-{_find_machine_id()}-{secrets.token_hex(8)}.part"
         part = target.with_name(name)
         descriptor = os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL, mode)
         with contextlib.suppress(OSError):  # where nothing can be held nothing is swept
@@ -177,7 +179,7 @@ def _name_exclusively(part: Path, target: Path) -> None:
 
 
 @contextlib.contextmanager
-def alone(target: Path) -> Iterator[None]:
+def lock_target(target: Path) -> Iterator[None]:
     """Wait until nobody else works on ``target``; a crash lets go.
 
     Raises:
@@ -186,37 +188,37 @@ def alone(target: Path) -> Iterator[None]:
     name = hashlib.sha256(os.fsencode(target.name.casefold())).hexdigest()[:16]
     path = target.parent.resolve() / f".masquerade-{name}.lock"
     try:
-        descriptor = _taken(path)
+        descriptor = _acquire_lock(path)
     except OSError as error:
         raise BadInput(
             f"Expected a folder in which files can be locked, got {target.parent} "
             f"({error.strerror}); choose another one and copy the output from there."
         ) from error
-    _HELD.add(path)
+    _HELD_LOCKS.add(path)
     try:
         yield
     finally:
-        _HELD.discard(path)
-        _drop(path, descriptor)
+        _HELD_LOCKS.discard(path)
+        _release_lock(path, descriptor)
 
 
-def _taken(path: Path) -> int:
+def _acquire_lock(path: Path) -> int:
     """Try until the lock is held; another user's is closed to us for the moment of its making."""
-    until = time.monotonic() + _MOMENT
+    until = time.monotonic() + _LOCK_WAIT_S
     while True:
         try:
-            descriptor = _take(path)
+            descriptor = _try_lock(path)
         except PermissionError:
             if time.monotonic() > until:
                 raise
-            time.sleep(_MOMENT / 100)
+            time.sleep(_LOCK_WAIT_S / 100)
             continue
         if descriptor is not None:
             return descriptor
-        until = time.monotonic() + _MOMENT
+        until = time.monotonic() + _LOCK_WAIT_S
 
 
-def _take(path: Path) -> int | None:
+def _try_lock(path: Path) -> int | None:
     """Hold the lock at ``path``; None if it was removed under our hands and has to be made anew."""
     flags = os.O_RDWR | os.O_NOFOLLOW
     try:
@@ -229,7 +231,7 @@ def _take(path: Path) -> int | None:
         os.fchmod(descriptor, 0o666)  # it is empty, and other users wait for it as well
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
-        if _stands(path, descriptor):
+        if _is_same_file(path, descriptor):
             return descriptor
     except BaseException:
         os.close(descriptor)
@@ -238,32 +240,32 @@ def _take(path: Path) -> int | None:
     return None
 
 
-def _drop(path: Path, descriptor: int) -> None:
+def _release_lock(path: Path, descriptor: int) -> None:
     """Remove a lock that is held, then let go: who waits for it makes a new one."""
     try:
-        if _stands(path, descriptor):
+        if _is_same_file(path, descriptor):
             with contextlib.suppress(OSError):
                 path.unlink()
     finally:
         os.close(descriptor)
 
 
-def _stands(path: Path, descriptor: int) -> bool:
+def _is_same_file(path: Path, descriptor: int) -> bool:
     try:
         return os.path.samestat(path.lstat(), os.fstat(descriptor))
     except FileNotFoundError:
         return False
 
 
-def abandon(folder: Path, run: str) -> None:
+def remove_run_files(folder: Path, run: str) -> None:
     """Remove what a run that is being stopped has in a folder, also under its threads' hands."""
     for path in folder.glob(f".masquerade-{run}-*.part"):
         path.unlink(missing_ok=True)
-    for path in [held for held in _HELD if held.parent == folder.resolve()]:
+    for path in [held for held in _HELD_LOCKS if held.parent == folder.resolve()]:
         path.unlink(missing_ok=True)
 
 
-def sweep(folder: Path) -> int:
+def remove_dead_files(folder: Path) -> int:
     """Remove what killed runs have left in a folder, and give the number of unfinished files.
 
     What a live process holds stays. Some networks know only the locks of their own machine, so
@@ -273,18 +275,18 @@ def sweep(folder: Path) -> int:
     for path in folder.glob(".masquerade-*"):
         if path.suffix in (".part", ".lock"):
             with contextlib.suppress(OSError):  # not ours to judge, or gone
-                count += _remove_dead(path) and path.suffix == ".part"
+                count += _remove_if_dead(path) and path.suffix == ".part"
     return count
 
 
-def _remove_dead(path: Path) -> bool:
+def _remove_if_dead(path: Path) -> bool:
     if path.suffix == ".part" and not _is_of_this_machine(path):
-        if time.time() - path.stat().st_mtime < _DAY:
+        if time.time() - path.stat().st_mtime < _DAY_S:
             return False
     descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if not _stands(path, descriptor):
+        if not _is_same_file(path, descriptor):
             return False
         is_unfinished = os.fstat(descriptor).st_nlink == 1  # two: it has its final name as well
         path.unlink()
@@ -294,16 +296,16 @@ def _remove_dead(path: Path) -> bool:
 
 
 @functools.cache
-def _machine() -> str:
+def _find_machine_id() -> str:
     """Twice six digits: a name stays over a restart, a kernel is shared by containers."""
     name = socket.gethostname().encode()
-    parts = (name, _BOOT.read_bytes() if _BOOT.is_file() else name)
+    parts = (name, _BOOT_ID_PATH.read_bytes() if _BOOT_ID_PATH.is_file() else name)
     return "".join(hashlib.sha256(part).hexdigest()[:6] for part in parts)
 
 
 def _is_of_this_machine(part: Path) -> bool:
     tag = part.name.split("-")[-2]
-    return tag[:6] == _machine()[:6] or tag[6:] == _machine()[6:]
+    return tag[:6] == _find_machine_id()[:6] or tag[6:] == _find_machine_id()[6:]
 
 
 class TaskJournal:
@@ -327,7 +329,7 @@ class TaskJournal:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
         try:
-            self._begin()
+            self._begin_file()
         except BaseException:
             os.close(self._descriptor)
             raise
@@ -336,17 +338,17 @@ class TaskJournal:
     def __exit__(self, *_: object) -> None:
         os.close(self._descriptor)
 
-    def record(self, name: str, value: Any, seconds: float) -> Any:
+    def record_task(self, name: str, value: Any, seconds: float) -> Any:
         """Keep the value of a task, and give it as it will be read again."""
-        line = json.dumps({"task": name, "value": _json.encode(value), "seconds": seconds})
-        self._append(line)
-        return self._take(json.loads(line))
+        line = json.dumps({"task": name, "value": _json.encode_noun(value), "seconds": seconds})
+        self._append_line(line)
+        return self._restore_value(json.loads(line))
 
-    def remove(self) -> None:
+    def remove_file(self) -> None:
         """Forget it all: the next run begins anew."""
         self.path.unlink(missing_ok=True)
 
-    def _begin(self) -> None:
+    def _begin_file(self) -> None:
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -357,28 +359,28 @@ class TaskJournal:
         whole = self.path.read_bytes()
         whole = whole[: whole.rfind(b"\n") + 1]
         lines = whole.split(b"\n")[:-1]
-        if not (self._is_resumed and lines and _parsed(lines[0]) == {"run": self.run}):
+        if not (self._is_resumed and lines and _parse_line(lines[0]) == {"run": self.run}):
             os.ftruncate(self._descriptor, 0)
-            self._append(json.dumps({"run": self.run}))
+            self._append_line(json.dumps({"run": self.run}))
             return
         os.ftruncate(self._descriptor, len(whole))
-        for found in map(_parsed, lines[1:]):
+        for found in map(_parse_line, lines[1:]):
             if found is not None and {"task", "value", "seconds"} <= set(found):
-                self._take(found)
+                self._restore_value(found)
 
-    def _take(self, found: dict[str, Any]) -> Any:
+    def _restore_value(self, found: dict[str, Any]) -> Any:
         self.seconds += found["seconds"]
         self.values[found["task"]] = found["value"]
         return found["value"]
 
-    def _append(self, line: str) -> None:
+    def _append_line(self, line: str) -> None:
         data = line.encode() + b"\n"
         if os.write(self._descriptor, data) < len(data):
             raise OSError(f"Expected room on the disk of {self.path}; a line was cut off.")
         os.fsync(self._descriptor)
 
 
-def _parsed(line: bytes) -> dict[str, Any] | None:
+def _parse_line(line: bytes) -> dict[str, Any] | None:
     """A line of a journal; None if it is no object."""
     try:
         found = json.loads(line)
@@ -424,20 +426,20 @@ def refuse_lost(book: Path, target: Path) -> None:
         )
 
 
-def names_of(files: Iterable[str], book: Path) -> dict[str, str]:
+def choose_opaque_names(files: Iterable[str], book: Path) -> dict[str, str]:
     """Random names for these files and all that the list knows; a second run finds its own."""
-    kept = _read(book) if book.is_file() else {}
+    kept = _read_name_list(book) if book.is_file() else {}
     for name in files:
         kept.setdefault(name, secrets.token_hex(8))
     return kept
 
 
-def write(book: Path, names: dict[str, str]) -> None:
+def write_name_list(book: Path, names: dict[str, str]) -> None:
     """Keep the list, for its owner alone."""
     write_whole(book, (json.dumps(names, indent=2) + "\n").encode(), is_private=True)
 
 
-def _read(book: Path) -> dict[str, str]:
+def _read_name_list(book: Path) -> dict[str, str]:
     try:
         kept = json.loads(book.read_text())
         if all(re.fullmatch(_OPAQUE, name) for name in kept.values()):

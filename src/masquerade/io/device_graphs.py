@@ -27,22 +27,22 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING
 
-from masquerade._optional import Later
-from masquerade.io.devices import Array, Recorder, Work, chosen, holding, is_cpu
-from masquerade.noise import Noise, grid_for
-from masquerade.noise.source import Reserved
+from masquerade._optional import lazy_module
+from masquerade.io.devices import Array, GraphRecorder, Work, device_name, hold_constants, is_cpu
+from masquerade.noise import Noise, find_grid
+from masquerade.noise.source import PresampledNoise
 
 if TYPE_CHECKING:
     from masquerade._torch import torch
 else:
-    torch = Later("torch", extra="train")
+    torch = lazy_module("torch", extra="train")
 
 _WARM = 2  # calls before one is captured: most videos are too short for it to pay
 _MOST = 8  # that are kept in a thread
 _THREAD = threading.local()  # two threads must not share the memory of a graph
 
 
-def replayed(key: Hashable, work: Work, given: Array, noise: Noise) -> list[Array]:
+def replay_work(key: Hashable, work: Work, given: Array, noise: Noise) -> list[Array]:
     """What ``work(given, noise)`` returns.
 
     Args:
@@ -54,7 +54,7 @@ def replayed(key: Hashable, work: Work, given: Array, noise: Noise) -> list[Arra
     """
     if not _can_capture():
         return work(given, noise)
-    own = (key, chosen(), tuple(given.shape), given.dtype)
+    own = (key, device_name(), tuple(given.shape), given.dtype)
     known = _known()
     repeated = known.setdefault(own, _Repeated(work))
     known.move_to_end(own)
@@ -73,46 +73,46 @@ class _Repeated:
 
     def __init__(self, work: Work) -> None:
         self._work, self._calls = work, 0
-        self.graph: _Graph | None = None
+        self.graph: _CapturedGraph | None = None
 
     def __call__(self, given: Array, noise: Noise) -> list[Array]:
         self._calls += 1
         if self._calls == _WARM + 1:
-            self.graph = _captured(self._work, given)
+            self.graph = _capture_work(self._work, given)
         return self._work(given, noise) if self.graph is None else self.graph(given, noise)
 
 
-class _Graph:
+class _CapturedGraph:
     """Captured work with the memory that it reads and writes."""
 
     def __init__(self, work: Work, given: Array) -> None:
-        self._given, self._noise = given.clone(), Reserved()
+        self._given, self._noise = given.clone(), PresampledNoise()
         work(self._given, self._noise)  # sets aside what it asks for; nobody sees the result
-        self._noise.rewind()
-        with holding() as self._constants:
-            self._replay, self._made = _record(lambda: work(self._given, self._noise))
+        self._noise.rewind_slots()
+        with hold_constants() as self._constants:
+            self._replay, self._made = _record_work(lambda: work(self._given, self._noise))
 
     def __call__(self, given: Array, noise: Noise) -> list[Array]:
         self._given.copy_(given)
-        self._noise.fill(noise)
+        self._noise.fill_slots(noise)
         self._replay()
         return [made.clone() for made in self._made]
 
 
-def _captured(work: Work, given: Array) -> _Graph | None:
+def _capture_work(work: Work, given: Array) -> _CapturedGraph | None:
     try:
-        return _Graph(work, given)
+        return _CapturedGraph(work, given)
     except RuntimeError:  # torch's, of steps that cannot be captured or of memory, and our own
         return None
 
 
-def _record(work: Callable[[], list[Array]]) -> tuple[Callable[[], None], list[Array]]:
+def _record_work(work: Callable[[], list[Array]]) -> tuple[Callable[[], None], list[Array]]:
     """How to do the work again, and where its results will stand; it is not done yet."""
-    return Recorder(chosen()).record(work)
+    return GraphRecorder(device_name()).record_graph(work)
 
 
 def _can_capture() -> bool:
-    return chosen().startswith("cuda")
+    return device_name().startswith("cuda")
 
 
 def _known() -> OrderedDict[tuple[Hashable, ...], _Repeated]:
@@ -122,11 +122,11 @@ def _known() -> OrderedDict[tuple[Hashable, ...], _Repeated]:
     return known
 
 
-def gaussian(
+def sample_device_gaussian(
     noise: Noise, sigma: float, shape: int | tuple[int, ...], *, grid: float | None = None
 ) -> Array:
     """Noise of ``noise`` on the chosen device, float64; it is the same on all."""
     if is_cpu():
-        return noise.gaussian(sigma, shape, grid=grid)
-    step = grid_for(sigma) if grid is None else grid
-    return noise.gaussian_on(chosen(), sigma, shape, grid=step).to(torch.float64) * step
+        return noise.sample_gaussian(sigma, shape, grid=grid)
+    step = find_grid(sigma) if grid is None else grid
+    return noise.sample_gaussian_on(device_name(), sigma, shape, grid=step).to(torch.float64) * step

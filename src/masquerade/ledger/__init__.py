@@ -8,14 +8,14 @@ content (`ledger.content`) does without a database.
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from masquerade.ledger.book import Account, Book
+    from masquerade.ledger.book import Account, AccountBook
     from masquerade.ledger.content import Content
     from masquerade.ledger.ledger import Ledger, WrongReceipt
     from masquerade.ledger.runs import Run
     from masquerade.ledger.store import LedgerEntry
 
 
-__all__ = ["Account", "Book", "Content", "Ledger", "LedgerEntry", "Run", "WrongReceipt"]
+__all__ = ["Account", "AccountBook", "Content", "Ledger", "LedgerEntry", "Run", "WrongReceipt"]
 
 
 def __getattr__(name: str) -> Any:

@@ -24,89 +24,94 @@ import numpy as np
 
 from masquerade.mechanism import Shape, Shapes, Value, arrays_of, shapes_of
 
-_ROWS, _COLUMNS = 8, 9
-_SIZE = 2 * _ROWS * (_COLUMNS - 1) // 8  # bytes of a signature
-_MOST = 256
-_STEP = 4.0  # grey levels; what changes by less is flat
-_FEWEST = 6  # steps; a picture with fewer says nothing
-_SAME = 0.6  # of the steps that either picture has, both have them
-_SHARE = 0.5  # of the signatures of one film that are found in the other
+_PICTURE_ROWS, _PICTURE_COLUMNS = 8, 9
+_SIGNATURE_BYTES = 2 * _PICTURE_ROWS * (_PICTURE_COLUMNS - 1) // 8  # bytes of a signature
+_MAX_PICTURES = 256
+_MIN_STEP = 4.0  # grey levels; what changes by less is flat
+_MIN_STEPS = 6  # steps; a picture with fewer says nothing
+_MIN_SAME_STEPS = 0.6  # of the steps that either picture has, both have them
+_MIN_SHARED = 0.5  # of the signatures of one film that are found in the other
 
 
-class Looker:
+class FootageHasher:
     """Makes the look of a film whose frames pass by one at a time."""
 
     def __init__(self, shape: Shape) -> None:
-        self._every, self._seen, self._found = -(-shape[0] // _MOST), 0, bytearray()
+        self._every, self._seen, self._found = -(-shape[0] // _MAX_PICTURES), 0, bytearray()
 
-    def add(self, frame: np.ndarray) -> None:
+    def add_frame(self, frame: np.ndarray) -> None:
         """The next frame; few of a long film are looked at."""
-        if self._seen % self._every == 0 and has_look(frame):
-            steps = np.diff(_thumbnail(frame), axis=1)
-            signs = np.stack([steps > _STEP, steps < -_STEP])
-            if signs.sum() >= _FEWEST:
+        if self._seen % self._every == 0 and has_footage_hash(frame):
+            steps = np.diff(_make_thumbnail(frame), axis=1)
+            signs = np.stack([steps > _MIN_STEP, steps < -_MIN_STEP])
+            if signs.sum() >= _MIN_STEPS:
                 self._found += np.packbits(signs).tobytes()
         self._seen += 1
 
-    def look(self) -> bytes:
+    def compute_footage_hash(self) -> bytes:
         """Of the frames so far; empty if there is nothing to see."""
         return bytes(self._found)
 
 
-def has_look(frame: np.ndarray) -> bool:
+def has_footage_hash(frame: np.ndarray) -> bool:
     """Whether this is a picture: (H, W, 3) uint8, and not tiny."""
     is_picture = frame.ndim == 3 and frame.shape[2] == 3 and frame.dtype == np.uint8
-    return is_picture and frame.shape[0] >= _ROWS and frame.shape[1] >= _COLUMNS
+    return is_picture and frame.shape[0] >= _PICTURE_ROWS and frame.shape[1] >= _PICTURE_COLUMNS
 
 
-def alike(look: bytes, others: list[bytes]) -> list[int]:
+def find_alike(look: bytes, others: list[bytes]) -> list[int]:
     """The places of other looks that share much of one of them with this one."""
-    both = (_words(look), _words(_mirrored(look)))
+    both = (_unpack_words(look), _unpack_words(_mirror_footage_hash(look)))
     return [
         place
-        for place, other in enumerate(map(_words, others))
-        if look and len(other) and max(_shared(each, other) for each in both) >= _SHARE
+        for place, other in enumerate(map(_unpack_words, others))
+        if look
+        and len(other)
+        and max(_compute_overlap(each, other) for each in both) >= _MIN_SHARED
     ]
 
 
-def _shared(one: np.ndarray, other: np.ndarray) -> float:
+def _compute_overlap(one: np.ndarray, other: np.ndarray) -> float:
     """The share of signatures that are in the other film as well, of the film that has more."""
     common, either = (
         sum(np.bitwise_count(join(a[:, None], b)) for a, b in zip(one.T, other.T, strict=True))
         for join in (np.bitwise_and, np.bitwise_or)
     )
-    same = common >= np.float32(_SAME) * either
+    same = common >= np.float32(_MIN_SAME_STEPS) * either
     return float(max(same.any(0).mean(), same.any(1).mean()))
 
 
-def _words(look: bytes) -> np.ndarray:
+def _unpack_words(look: bytes) -> np.ndarray:
     """(N, 2) of 64 bits: where each picture gets brighter, and where darker."""
-    return np.frombuffer(look, np.uint64).reshape(-1, _SIZE // 8)
+    return np.frombuffer(look, np.uint64).reshape(-1, _SIGNATURE_BYTES // 8)
 
 
-def _mirrored(look: bytes) -> bytes:
+def _mirror_footage_hash(look: bytes) -> bytes:
     """The look of the mirrored film: from right to left, and brighter becomes darker."""
-    packed = np.frombuffer(look, np.uint8).reshape(-1, _SIZE)
-    signs = np.unpackbits(packed, axis=1).reshape(-1, 2, _ROWS, _COLUMNS - 1)
+    packed = np.frombuffer(look, np.uint8).reshape(-1, _SIGNATURE_BYTES)
+    signs = np.unpackbits(packed, axis=1).reshape(-1, 2, _PICTURE_ROWS, _PICTURE_COLUMNS - 1)
     return np.packbits(signs[:, ::-1, :, ::-1]).tobytes()
 
 
-def _thumbnail(frame: np.ndarray) -> np.ndarray:
+def _make_thumbnail(frame: np.ndarray) -> np.ndarray:
     """The grey picture of 9 by 8."""
     height, width = frame.shape[:2]
-    rows = _means(height, _ROWS) @ frame.reshape(height, -1).astype(np.float32)
-    return np.asarray(rows.reshape(_ROWS, width, 3).mean(2) @ _means(width, _COLUMNS).T)
+    rows = _make_mean_weights(height, _PICTURE_ROWS) @ frame.reshape(height, -1).astype(np.float32)
+    return np.asarray(
+        rows.reshape(_PICTURE_ROWS, width, 3).mean(2)
+        @ _make_mean_weights(width, _PICTURE_COLUMNS).T
+    )
 
 
 @cache
-def _means(size: int, parts: int) -> np.ndarray:
+def _make_mean_weights(size: int, parts: int) -> np.ndarray:
     """(parts, size): the weights that average each of equal parts of an axis."""
     edges, pixels = np.linspace(0, size, parts + 1), np.arange(size)
     covered = np.minimum(edges[1:, None], pixels + 1) - np.maximum(edges[:-1, None], pixels)
     return np.asarray(np.clip(covered, 0, None) * (parts / size), np.float32)
 
 
-_PIXELS, _NUMBERS = "u1", "<f4"
+_PIXEL_TYPE, _NUMBER_TYPE = "u1", "<f4"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,15 +131,19 @@ class Content:
     look: bytes = field(default=b"", compare=False, repr=False)
 
     @classmethod
-    def of(cls, value: Value | Content) -> Content:
+    def from_value(cls, value: Value | Content) -> Content:
         """Of a value in memory; of a content, itself."""
         if isinstance(value, Content):
             return value
-        arrays, shapes = [_canonical(array) for array in arrays_of(value)], shapes_of(value)
+        arrays, shapes = [_canonicalize(array) for array in arrays_of(value)], shapes_of(value)
         if len(arrays) == 1 and _is_film(arrays[0]):
             film = arrays[0] if arrays[0].ndim == 4 else arrays[0][None]
-            return cls.of_frames(film.shape, film)
-        return cls(shapes=shapes, fingerprint=_digest(arrays), former=_former(value, arrays))
+            return cls.from_frames(film.shape, film)
+        return cls(
+            shapes=shapes,
+            fingerprint=_hash_arrays(arrays),
+            former=_list_former_hashes(value, arrays),
+        )
 
     @property
     def is_one_frame(self) -> bool:
@@ -142,38 +151,38 @@ class Content:
         return len(self.shapes) == 1 and len(self.shapes[0]) > 1 and self.shapes[0][0] == 1
 
     @classmethod
-    def of_frames(cls, shape: Shape, frames: Iterable[np.ndarray]) -> Content:
+    def from_frames(cls, shape: Shape, frames: Iterable[np.ndarray]) -> Content:
         """Of a video that comes frame by frame; equal to that of the same frames in memory."""
-        watcher = Watcher(shape)
+        watcher = ContentHasher(shape)
         for frame in frames:
-            watcher.add(frame)
-        return watcher.content()
+            watcher.add_video_frame(frame)
+        return watcher.make_content()
 
 
-class Watcher:
+class ContentHasher:
     """Makes the `Content` of a video whose frames pass by one at a time: (H, W, 3) uint8."""
 
     def __init__(self, shape: Shape) -> None:
-        self._shape, self._digest = shape, hashlib.sha256(_heading(shape, _PIXELS))
+        self._shape, self._digest = shape, hashlib.sha256(_format_heading(shape, _PIXEL_TYPE))
         known = [shape, shape[1:]] if shape[0] == 1 else [shape]
         self._former = [hashlib.sha256(repr(each).encode()) for each in known]
-        self._looker = Looker(shape)
+        self._looker = FootageHasher(shape)
 
-    def add(self, frame: np.ndarray) -> None:
+    def add_video_frame(self, frame: np.ndarray) -> None:
         """The next frame."""
         self._digest.update(np.ascontiguousarray(frame).tobytes())
         wide = np.ascontiguousarray(frame, dtype="<f8").tobytes()
         for digest in self._former:
             digest.update(wide)
-        self._looker.add(frame)
+        self._looker.add_frame(frame)
 
-    def content(self) -> Content:
+    def make_content(self) -> Content:
         """Of the frames so far."""
         return Content(
             shapes=(self._shape,),
             fingerprint=self._digest.digest(),
             former=tuple(digest.digest() for digest in self._former),
-            look=self._looker.look(),
+            look=self._looker.compute_footage_hash(),
         )
 
 
@@ -182,12 +191,12 @@ def _is_film(array: np.ndarray) -> bool:
     return array.dtype == np.uint8 and array.ndim in (3, 4) and array.shape[-1] == 3
 
 
-def _canonical(array: np.ndarray) -> np.ndarray:
+def _canonicalize(array: np.ndarray) -> np.ndarray:
     """The same numbers as bytes if they are pixels', else as float32; one zero, one NaN."""
     if array.dtype == np.uint8:
         return array
     with np.errstate(over="ignore", invalid="ignore"):
-        rounded = np.asarray(array.astype(_NUMBERS) + np.float32(0))
+        rounded = np.asarray(array.astype(_NUMBER_TYPE) + np.float32(0))
         as_pixels = rounded.astype(np.uint8)
     if np.array_equal(as_pixels, rounded):
         return as_pixels
@@ -195,20 +204,20 @@ def _canonical(array: np.ndarray) -> np.ndarray:
     return rounded
 
 
-def _heading(shape: Shape, kind: str) -> bytes:
+def _format_heading(shape: Shape, kind: str) -> bytes:
     return repr((*(int(size) for size in shape if size != 1), kind)).encode()
 
 
-def _digest(arrays: Sequence[np.ndarray]) -> bytes:
+def _hash_arrays(arrays: Sequence[np.ndarray]) -> bytes:
     found = hashlib.sha256()
     for array in arrays:
-        kind = _PIXELS if array.dtype == np.uint8 else _NUMBERS
-        found.update(_heading(array.shape, kind))
+        kind = _PIXEL_TYPE if array.dtype == np.uint8 else _NUMBER_TYPE
+        found.update(_format_heading(array.shape, kind))
         found.update(np.ascontiguousarray(array, dtype=kind).tobytes())
     return found.digest()
 
 
-def _former(value: Value, rounded: Sequence[np.ndarray]) -> tuple[bytes, ...]:
+def _list_former_hashes(value: Value, rounded: Sequence[np.ndarray]) -> tuple[bytes, ...]:
     """As earlier versions did: every number in float64, rounded or not, and axes of length 1 count.
 
     Args:
@@ -222,11 +231,11 @@ def _former(value: Value, rounded: Sequence[np.ndarray]) -> tuple[bytes, ...]:
         several = [arrays]
         if len(arrays) == 1:
             several = [[arrays[0].reshape(shape)] for shape in dict.fromkeys(shapes)]
-        found += map(_digest_before, several)
+        found += map(_hash_arrays_before, several)
     return tuple(dict.fromkeys(found))
 
 
-def _digest_before(arrays: Sequence[np.ndarray]) -> bytes:
+def _hash_arrays_before(arrays: Sequence[np.ndarray]) -> bytes:
     found = hashlib.sha256()
     for array in arrays:
         found.update(repr(array.shape).encode())

@@ -8,24 +8,26 @@ import secrets
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from masquerade._optional import Later, sql
+from masquerade._optional import lazy_module, sql
 from masquerade.errors import BadInput
-from masquerade.ledger.book import Book
+from masquerade.ledger.book import AccountBook
 from masquerade.ledger.content import Content
 from masquerade.ledger.store import Session
-from masquerade.ledger.tables import Tampered, reading
+from masquerade.ledger.tables import LedgerTampered, explain_damage
 
 if TYPE_CHECKING:
     from masquerade.ledger import tables
 else:
-    tables = Later("masquerade.ledger.tables")  # which loads a database
+    tables = lazy_module("masquerade.ledger.tables")  # which loads a database
 
 
-_FORM = "2:"  # before the names of contents; those of earlier versions have nothing before them
-_LENGTH = 64
+_NAME_PREFIX = (
+    "2:"  # before the names of contents; those of earlier versions have nothing before them
+)
+_NAME_LENGTH = 64
 
 
-class Desk:
+class OpenLedger:
     """A session with its book, at which files are known by their fingerprints.
 
     Fingerprints stand apart from the chain. Where all entries were walked they were checked with
@@ -37,38 +39,38 @@ class Desk:
     """
 
     def __init__(self, session: Session) -> None:
-        self.session, self.book = session, Book.of(session)
+        self.session, self.book = session, AccountBook.read_session(session)
         self._is_checked = not session.start.root
         self._moving: set[str] = set()  # tokens that the chain is about to name
 
     @cached_property
     def runs(self) -> list[dict[str, Any]]:
         """What the ledger keeps of every run, in order."""
-        found = map(self.session.entry_at, self.book.runs())
+        found = map(self.session.read_entry, self.book.list_run_entries())
         return [entry.payload for entry in found if entry is not None]
 
-    def member_of(self, content: Content) -> str | None:
+    def find_content_member(self, content: Content) -> str | None:
         """The member that a file's content belongs to."""
-        row = self._row(content)
+        row = self._read_row(content)
         return None if row is None else str(row.member)
 
-    def members_of(self, content: Content) -> list[str]:
+    def list_content_members(self, content: Content) -> list[str]:
         """The members that a content belongs to: of an earlier version there may be two."""
-        return list(dict.fromkeys(str(row.member) for row in self._rows(content)))
+        return list(dict.fromkeys(str(row.member) for row in self._read_rows(content)))
 
-    def token_of(self, content: Content) -> str | None:
+    def find_token(self, content: Content) -> str | None:
         """The random token of a file's content: this very content, not its member's others."""
-        row = self._row(content)
+        row = self._read_row(content)
         return None if row is None else str(row.token)
 
-    def unlinked(self) -> set[str]:
+    def list_unlinked_members(self) -> set[str]:
         """Members by a fingerprint that only an earlier version made, and not seen since."""
         rows = self.session.connection.execute(
             sql.select(tables.CONTENTS.c.content, tables.CONTENTS.c.member)
         )
-        return {str(row.member) for row in rows if not row.content.startswith(_FORM)}
+        return {str(row.member) for row in rows if not row.content.startswith(_NAME_PREFIX)}
 
-    def move(self, old: str, new: str) -> list[str]:
+    def move_contents(self, old: str, new: str) -> list[str]:
         """Tie every content of a member to another; return their tokens, for the chain to name."""
         self._check_all()
         connection = self.session.connection
@@ -76,42 +78,46 @@ class Desk:
             connection.execute(sql.select(tables.CONTENTS).where(tables.CONTENTS.c.member == old))
         )
         for row in rows:
-            self._write(row, member=new)
+            self._write_row(row, member=new)
             self._moving.add(row.token)
         return [str(row.token) for row in rows]
 
-    def remember(self, content: Content, member: str) -> str:
+    def remember_content(self, content: Content, member: str) -> str:
         """Tie a file's content to a member; return the random token that the chain must name.
 
         The chain never holds anything computed from the content.
         """
-        row = self._row(content)
+        row = self._read_row(content)
         token = secrets.token_hex(16) if row is None else row.token
         if row is None:
-            name = self._name_of(content)
+            name = self._name_content(content)
             values = {"content": name, "member": member, "token": token}
             mac = self.session.mac("member", name, member, token)
             self.session.connection.execute(sql.insert(tables.CONTENTS).values(mac=mac, **values))
             self._moving.add(token)
         return str(token)
 
-    def _row(self, content: Content) -> Any:
+    def _read_row(self, content: Content) -> Any:
         """The one row of a content; what an earlier version wrote is linked to it."""
-        rows = self._rows(content)
+        rows = self._read_rows(content)
         if len({row.member for row in rows}) > 1:
             raise BadInput(
                 "Expected one member for a recording, got two, which an earlier version did not "
                 "know to be one; make them one, with what both have spent: masquerade ledger add"
             )
         for place, row in enumerate(rows):
-            if not row.content.startswith(_FORM):
-                own = self._name_of(content) if place == 0 else _FORM + row.content[len(_FORM) :]
-                rows[place] = self._write(row, content=own)
+            if not row.content.startswith(_NAME_PREFIX):
+                own = (
+                    self._name_content(content)
+                    if place == 0
+                    else _NAME_PREFIX + row.content[len(_NAME_PREFIX) :]
+                )
+                rows[place] = self._write_row(row, content=own)
         return rows[0] if rows else None
 
-    def _rows(self, content: Content) -> list[Any]:
+    def _read_rows(self, content: Content) -> list[Any]:
         """The rows of a content in every form, its own first, each checked."""
-        own = self._name_of(content)
+        own = self._name_content(content)
         former = [self.session.mac("content", each.hex()) for each in content.former]
         where = tables.CONTENTS.c.content.in_([own, *former])
         rows = list(self.session.connection.execute(sql.select(tables.CONTENTS).where(where)))
@@ -119,10 +125,10 @@ class Desk:
             self._check_all()
         for row in rows:
             if row.token not in self._moving:
-                self.session.check_content(row, self.book.member_of(row.token))
+                self.session.check_content(row, self.book.find_member(row.token))
         return sorted(rows, key=lambda row: row.content != own)
 
-    def _write(self, row: Any, **changes: str) -> Any:
+    def _write_row(self, row: Any, **changes: str) -> Any:
         """A row with other values, sealed anew."""
         values = {**row._mapping, **changes}
         mac = self.session.mac("member", values["content"], values["member"], row.token)
@@ -133,40 +139,48 @@ class Desk:
 
     def _check_all(self) -> None:
         if not self._is_checked:
-            self.session.check_contents(self.book.tokens())
+            self.session.check_contents(self.book.list_tokens())
         self._is_checked = True
 
-    def _name_of(self, content: Content) -> str:
-        name = _FORM + self.session.mac("content", content.fingerprint.hex())
-        return name[:_LENGTH]
+    def _name_content(self, content: Content) -> str:
+        name = _NAME_PREFIX + self.session.mac("content", content.fingerprint.hex())
+        return name[:_NAME_LENGTH]
 
-    def keep_look(self, token: str, look: bytes) -> None:
+    def keep_footage_hash(self, token: str, look: bytes) -> None:
         """Keep how a content looks, sealed, apart from the chain; an empty look is none."""
         if not look:
             return
         connection = self.session.connection
-        tables.LOOKS.create(connection, checkfirst=True)
-        known = sql.select(tables.LOOKS.c.token).where(tables.LOOKS.c.token == token)
+        tables.FOOTAGE_HASHES.create(connection, checkfirst=True)
+        known = sql.select(tables.FOOTAGE_HASHES.c.token).where(
+            tables.FOOTAGE_HASHES.c.token == token
+        )
         if connection.execute(known).first() is None:
-            sealed = self._sealed(token, look).hex()
+            sealed = self._seal_footage_hash(token, look).hex()
             mac = self.session.mac("look", token, sealed)
-            connection.execute(sql.insert(tables.LOOKS).values(token=token, sealed=sealed, mac=mac))
+            connection.execute(
+                sql.insert(tables.FOOTAGE_HASHES).values(token=token, sealed=sealed, mac=mac)
+            )
 
-    def looks(self) -> dict[str, bytes]:
+    def footage_hashes(self) -> dict[str, bytes]:
         """The look of each content that has one, by its token."""
         connection = self.session.connection
-        if not sql.inspect(connection).has_table(tables.LOOKS.name):
+        if not sql.inspect(connection).has_table(tables.FOOTAGE_HASHES.name):
             return {}
         found = {}
-        with reading():
-            for row in connection.execute(sql.select(tables.LOOKS)):
+        with explain_damage():
+            for row in connection.execute(sql.select(tables.FOOTAGE_HASHES)):
                 written = self.session.mac("look", row.token, row.sealed)
                 if not hmac.compare_digest(row.mac, written):
-                    raise Tampered("Expected an untouched ledger; a member's look was changed.")
-                found[str(row.token)] = self._sealed(row.token, bytes.fromhex(row.sealed))
+                    raise LedgerTampered(
+                        "Expected an untouched ledger; a member's look was changed."
+                    )
+                found[str(row.token)] = self._seal_footage_hash(
+                    row.token, bytes.fromhex(row.sealed)
+                )
         return found
 
-    def _sealed(self, token: str, data: bytes) -> bytes:
+    def _seal_footage_hash(self, token: str, data: bytes) -> bytes:
         """Closed, or opened again, with a key stream that is this token's alone."""
         seed = bytes.fromhex(self.session.mac("seal", token))
         stream = int.from_bytes(hashlib.shake_256(seed).digest(len(data)))

@@ -33,8 +33,8 @@ from fractions import Fraction
 
 from masquerade import _check
 from masquerade._optional import special
-from masquerade.accounting.losses import UnsupportedEvent, distance_of, parts_of
-from masquerade.accounting.tilted import conversion, renyi_divergence
+from masquerade.accounting.losses import UnsupportedEvent, find_distance, split_event
+from masquerade.accounting.tilted import renyi_conversion_term, renyi_divergence
 from masquerade.events import (
     BoundedRangeDpEvent,
     DpEvent,
@@ -45,7 +45,7 @@ from masquerade.events import (
 from masquerade.guarantee import Relation
 from masquerade.tradeoff import gaussian_epsilon, gaussian_mu
 
-_UNIT = 1 << 80
+_UNITS_PER_ONE = 1 << 80
 
 
 class FilterName(StrEnum):
@@ -56,7 +56,7 @@ class FilterName(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Filter:
+class BudgetFilter:
     """A cap and the rule that keeps it.
 
     Args:
@@ -86,11 +86,11 @@ class Filter:
         """All that may ever be spent."""
         if self.order is None:
             mu = Fraction(gaussian_mu(self.epsilon, self.delta))
-            return math.floor(mu * mu * _UNIT)
-        budget = (self.epsilon - conversion(self.order, self.delta)) * (1 - 1e-12)
-        return max(math.floor(Fraction(budget) * _UNIT), 0)
+            return math.floor(mu * mu * _UNITS_PER_ONE)
+        budget = (self.epsilon - renyi_conversion_term(self.order, self.delta)) * (1 - 1e-12)
+        return max(math.floor(Fraction(budget) * _UNITS_PER_ONE), 0)
 
-    def cost(self, event: DpEvent) -> int:
+    def price_event(self, event: DpEvent) -> int:
         """What an event costs, rounded up.
 
         Raises:
@@ -100,11 +100,11 @@ class Filter:
             found = renyi_divergence(event, order=self.order, relation=self.relation)
             if not math.isfinite(found):
                 raise UnsupportedEvent(f"Expected an event with a finite cost, got {event}.")
-            return math.ceil(Fraction(found) * (1 + Fraction(1, 10**9)) * _UNIT)
-        return sum(self._squared_mu(part, count) for part, count in parts_of(event))
+            return math.ceil(Fraction(found) * (1 + Fraction(1, 10**9)) * _UNITS_PER_ONE)
+        return sum(self._compute_squared_mu(part, count) for part, count in split_event(event))
 
-    def _squared_mu(self, event: DpEvent, count: int) -> int:
-        distance = distance_of(self.relation)
+    def _compute_squared_mu(self, event: DpEvent, count: int) -> int:
+        distance = find_distance(self.relation)
         if isinstance(event, NoOpDpEvent):
             return 0
         if isinstance(event, GaussianDpEvent) and event.noise_multiplier > 0:
@@ -118,32 +118,32 @@ class Filter:
                 f"Expected a Gaussian or pure event for a gaussian account, got {event}; open the "
                 "account with --filter renyi for sampled training."
             )
-        return math.ceil(mu * mu * count * _UNIT)
+        return math.ceil(mu * mu * count * _UNITS_PER_ONE)
 
-    def share(self, event: DpEvent) -> float:
+    def compute_share(self, event: DpEvent) -> float:
         """How much of the whole allowance an event takes; 1 is all of it."""
-        return self.cost(event) / self.allowance
+        return self.price_event(event) / self.allowance
 
-    def better_order(self, event: DpEvent) -> Filter | None:
+    def suggest_order(self, event: DpEvent) -> BudgetFilter | None:
         """The same cap at the order that suits an event best, if that is worth a new account."""
         if self.order is None:
             return None
         try:
-            order = best_order(self.epsilon, self.delta, event, self.relation)
+            order = find_best_order(self.epsilon, self.delta, event, self.relation)
         except UnsupportedEvent:
             return None
         better = replace(self, order=order)
-        return better if better.share(event) < 0.95 * self.share(event) else None
+        return better if better.compute_share(event) < 0.95 * self.compute_share(event) else None
 
-    def epsilon_that_fits(self, left: int) -> float:
+    def find_fitting_epsilon(self, left: int) -> float:
         """The epsilon, at the cap's delta, of a Gaussian release that would just fit."""
-        share = max(left, 0) / _UNIT
+        share = max(left, 0) / _UNITS_PER_ONE
         if self.order is not None:
             share = 2 * share / self.order
         return gaussian_epsilon(math.sqrt(share) * (1 - 1e-12), self.delta)
 
 
-def best_order(
+def find_best_order(
     epsilon: float,
     delta: float,
     event: DpEvent | None = None,
@@ -162,10 +162,12 @@ def best_order(
     """
     orders: list[float] = [1 + 2.0 ** (k / 16) / 64 for k in range(16 * 30)]
     if event is None:
-        return max(orders, key=lambda order: (epsilon - conversion(order, delta)) / order)
+        return max(
+            orders, key=lambda order: (epsilon - renyi_conversion_term(order, delta)) / order
+        )
     best, least = 0.0, math.inf
     for order in (float(f"{order:.5g}") for order in orders):
-        allowance = epsilon - conversion(order, delta)
+        allowance = epsilon - renyi_conversion_term(order, delta)
         if allowance <= 0:
             continue
         cost = renyi_divergence(event, order=order, relation=relation)

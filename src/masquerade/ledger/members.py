@@ -11,45 +11,49 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from masquerade.events import DpEvent
-from masquerade.ledger.book import PEOPLE, WHOLE, Account, Book, key_of, near
-from masquerade.ledger.content import Content, alike
-from masquerade.ledger.desk import Desk
-from masquerade.ledger.runs import current_run, earlier_event
+from masquerade.ledger.book import PEOPLE, WHOLE, Account, AccountBook, find_near_names, fold_name
+from masquerade.ledger.content import Content, find_alike
+from masquerade.ledger.desk import OpenLedger
+from masquerade.ledger.runs import find_earlier_event, update_run_members
 from masquerade.mechanism import Mechanism, Shapes
 
 
-def of_names(book: Book, account: Account, subjects: Iterable[str | None]) -> list[str]:
+def find_near_subjects(
+    book: AccountBook, account: Account, subjects: Iterable[str | None]
+) -> list[str]:
     """Say which new people of an account have nearly the name of somebody else in it."""
     holders = sorted(book.members_by_holder(account.name))
-    known = {holder: book.name_of(account.name, holder) for holder in holders}
+    known = {holder: book.holder_name(account.name, holder) for holder in holders}
     found = []
     for subject in dict.fromkeys(" ".join(each.split()) for each in subjects if each):
-        if key_of(subject) in known:
+        if fold_name(subject) in known:
             continue
-        alike = near(subject, known.values())
+        alike = find_near_names(subject, known.values())
         if alike:
             found.append(
                 f"{subject!r} is new in {account.name} and nearly the name of "
                 f"{', '.join(map(repr, alike[:3]))}: if that is one person, add these files for "
                 f"--subject {alike[0]!r} as well, so that one budget pays for all of them."
             )
-        known[key_of(subject)] = subject
+        known[fold_name(subject)] = subject
     return found
 
 
-def of_looks(desk: Desk, contents: list[tuple[str, Content]]) -> list[str]:
+def find_footage_doubts(desk: OpenLedger, contents: list[tuple[str, Content]]) -> list[str]:
     """Say which new films look like a member, or like one another."""
-    looks = desk.looks() if any(content.look for _, content in contents) else {}
+    looks = desk.footage_hashes() if any(content.look for _, content in contents) else {}
     known, found = list(looks.values()), []
     new: list[str] = []  # of the files themselves, which come after the members
     equal = {content.fingerprint: (name, content) for name, content in reversed(contents)}
     for name, content in reversed(equal.values()):
-        if desk.members_of(content):
+        if desk.list_content_members(content):
             continue
-        places = alike(content.look, known)
+        places = find_alike(content.look, known)
         if places:
             listed = ", ".join(
-                _added(desk, list(looks)[place]) if place < len(looks) else new[place - len(looks)]
+                _describe_member(desk, list(looks)[place])
+                if place < len(looks)
+                else new[place - len(looks)]
                 for place in places[:3]
             )
             found.append(
@@ -61,18 +65,18 @@ def of_looks(desk: Desk, contents: list[tuple[str, Content]]) -> list[str]:
     return found
 
 
-def _added(desk: Desk, token: str) -> str:
+def _describe_member(desk: OpenLedger, token: str) -> str:
     """A member by a token of it, and when that was last added."""
-    sequence = desk.book.added_at(token)
-    entry = desk.session.entry_at(sequence)
+    sequence = desk.book.last_entry_of(token)
+    entry = desk.session.read_entry(sequence)
     day = "" if entry is None else entry.time[:10]
-    return f"member {desk.book.member_of(token)} (entry {sequence}, {day})"
+    return f"member {desk.book.find_member(token)} (entry {sequence}, {day})"
 
 
 Remake = Callable[..., Mechanism]  # a mechanism of its name and its fields
 
 
-def account_of(book: Book, name: str) -> Account:
+def find_account(book: AccountBook, name: str) -> Account:
     """The account of that name."""
     if name not in book.accounts:
         listed = ", ".join(book.accounts) or "none is open"
@@ -80,9 +84,9 @@ def account_of(book: Book, name: str) -> Account:
     return book.accounts[name]
 
 
-def holder_of(account: Account, member: str, subject: str | None) -> str:
+def find_holder(account: Account, member: str, subject: str | None) -> str:
     """The name of who pays for a member: whom it shows, or itself."""
-    if (account.unit.name in PEOPLE) != bool(subject and key_of(subject)):
+    if (account.unit.name in PEOPLE) != bool(subject and fold_name(subject)):
         raise ValueError(
             "Expected a subject exactly where the account's unit is a subject or a shard, "
             f"got unit={account.unit} and subject={subject!r}."
@@ -106,7 +110,7 @@ class Entrant(NamedTuple):
     is_one_frame: bool = False
 
 
-class _Coming(NamedTuple):
+class _OwingEntrant(NamedTuple):
     """A file on its way into an account, and what it owes there."""
 
     account: Account
@@ -116,7 +120,7 @@ class _Coming(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Joining:
+class MemberJoin:
     """Contents on their way into accounts.
 
     Args:
@@ -125,13 +129,13 @@ class Joining:
             that was released before is refused.
     """
 
-    desk: Desk
+    desk: OpenLedger
     remake: Remake | None
 
-    def member_of(self, content: Content, same_as: Content | None) -> tuple[str, str]:
+    def make_member(self, content: Content, same_as: Content | None) -> tuple[str, str]:
         """The member of a content (its own, that of its twin, or a new one) and its token."""
-        own = self._member_of(content)
-        twin = None if same_as is None else self._member_of(same_as)
+        own = self._find_one_member(content)
+        twin = None if same_as is None else self._find_one_member(same_as)
         if same_as is not None and twin is None:
             raise ValueError("Expected the other file to be a member already; add it first.")
         if own is not None and twin is not None and own != twin:
@@ -143,7 +147,7 @@ class Joining:
                     "own already, and this one was charged. Say what shows the same footage before "
                     "that."
                 )
-            self._unite(own, twin)
+            self._unite_members(own, twin)
         member = twin or own or secrets.token_hex(8)
         is_new_form = content.is_one_frame and len(content.shapes[0]) != 4  # pictures always were
         book = self.desk.book
@@ -152,43 +156,48 @@ class Joining:
                 "Expected a recording in the form in which something was released of it, got it as "
                 "one frame, which would have cost more; add it without the first axis."
             )
-        token = self.desk.remember(content, member)
-        self.desk.keep_look(token, content.look)
+        token = self.desk.remember_content(content, member)
+        self.desk.keep_footage_hash(token, content.look)
         return member, token
 
-    def _member_of(self, content: Content) -> str | None:
+    def _find_one_member(self, content: Content) -> str | None:
         """The one member of a content; what an earlier version took for several is made one."""
-        members = self.desk.members_of(content)
+        members = self.desk.list_content_members(content)
         for other in members[1:]:
-            self._unite(other, members[0])
+            self._unite_members(other, members[0])
         return members[0] if members else None
 
-    def _unite(self, old: str, new: str) -> None:
+    def _unite_members(self, old: str, new: str) -> None:
         """Make the files of a member those of another, in every account that holds either.
 
         What one of them cost before is owed wherever only the other was, and by whoever pays for
         it as a file of its own.
         """
         book, ways = self.desk.book, {}
-        for name in dict.fromkeys((*book.held(old), *book.held(new))):
-            holders = (*book.held(old).get(name, ()), *book.held(new).get(name, ()))
-            people = [new if each == old else book.name_of(name, each) for each in holders]
+        for name in dict.fromkeys((*book.list_accounts_of(old), *book.list_accounts_of(new))):
+            holders = (
+                *book.list_accounts_of(old).get(name, ()),
+                *book.list_accounts_of(new).get(name, ()),
+            )
+            people = [new if each == old else book.holder_name(name, each) for each in holders]
             ways[name] = [Entrant(new, "", each) for each in dict.fromkeys(people)]
         owed = [
             each
             for name, given in ways.items()
-            for each in self._owed(book.accounts[name], given, was=old)
+            for each in self._compute_owed(book.accounts[name], given, was=old)
         ]
-        for token in self.desk.move(old, new):
+        for token in self.desk.move_contents(old, new):
             here = [each._replace(entrant=each.entrant._replace(token=token)) for each in owed]
-            self._write(here)
+            self._write_entrants(here)
             owed = [each._replace(events=()) for each in owed]
 
-    def add(self, account: Account, given: list[Entrant]) -> None:
+    def add_entrants(self, account: Account, given: list[Entrant]) -> None:
         """Write the entries that put contents into an account, with what is owed."""
-        self._write(self._owed(account, given))
+        self._write_entrants(self._compute_owed(account, given))
 
-    def _owed(self, account: Account, given: list[Entrant], *, was: str = "") -> list[_Coming]:
+    def _compute_owed(
+        self, account: Account, given: list[Entrant], *, was: str = ""
+    ) -> list[_OwingEntrant]:
         """What contents owe when they come into an account.
 
         What was released of a member before is owed with its entry; what runs cost a holder before,
@@ -201,54 +210,58 @@ class Joining:
         """
         book = self.desk.book
         now = book.members_by_holder(account.name)
-        holders = [book.call(account.name, each.name) for each in given]
+        holders = [book.register_holder(account.name, each.name) for each in given]
         had = {holder: set(now[holder]) for holder in holders}
         last = {holder: place for place, holder in enumerate(holders)}
-        runs = [current_run(book, payload) for payload in self.desk.runs]
+        runs = [update_run_members(book, payload) for payload in self.desk.runs]
         found = []
         for place, (entrant, holder) in enumerate(zip(given, holders, strict=True)):
             members = [each for each in (entrant.member, was) if each]
             events: list[DpEvent] = []
             for each in members:
                 if each not in now[holder]:
-                    events += self._released(account, each)
+                    events += self._list_past_events(account, each)
             now[holder].update(members)
             if last[holder] == place:
-                earlier = (earlier_event(run, account, had[holder], now[holder]) for run in runs)
+                earlier = (
+                    find_earlier_event(run, account, had[holder], now[holder]) for run in runs
+                )
                 events += [event for event in earlier if event is not None]
-            found.append(_Coming(account, entrant, holder, tuple(events)))
+            found.append(_OwingEntrant(account, entrant, holder, tuple(events)))
         return found
 
-    def _write(self, coming: Iterable[_Coming]) -> None:
+    def _write_entrants(self, coming: Iterable[_OwingEntrant]) -> None:
         book = self.desk.book
         for each in coming:
             account, entrant, events = each.account, each.entrant, list(each.events)
-            carried = book.charge(account, each.holder, events) if events else []
+            carried = book.charge_events(account, each.holder, events) if events else []
             # an entry also where the file was in it: no sequence number tells that two are equal
-            entry = self.desk.session.append(
+            entry = self.desk.session.append_entry(
                 "add",
                 {
                     "account": account.name,
                     "member": entrant.member,
-                    "holder": book.name_of(account.name, each.holder),
+                    "holder": book.holder_name(account.name, each.holder),
                     "token": entrant.token,
                     "carried": carried,
                     "is_one_frame": entrant.is_one_frame,
                 },
             )
-            book.apply(entry)
+            book.apply_entry(entry)
 
-    def _released(self, account: Account, member: str) -> list[DpEvent]:
+    def _list_past_events(self, account: Account, member: str) -> list[DpEvent]:
         """What was released of a member before it came into the account, as its unit feels it."""
         if not self.desk.book.is_released(member):
             return []
         found = []
         session = self.desk.session
-        for entry in session.since(session.origin):  # slow if there are many, and rarely needed
+        for entry in session.walk_entries_since(
+            session.origin
+        ):  # slow if there are many, and rarely needed
             payload = entry.payload
             if entry.kind != "reserve" or "member" not in payload:
                 continue
-            if self.desk.book.current(payload["member"]) != member:
+            if self.desk.book.find_current_member(payload["member"]) != member:
                 continue
             shapes = tuple(tuple(shape) for shape in payload["shapes"])
             # old entries do not say whether the sound of a video went along: it may have

@@ -15,12 +15,12 @@ from masquerade.accounting.group import group_event
 from masquerade.errors import BadInput
 from masquerade.events import DpEvent, event_from_json, event_to_json
 from masquerade.guarantee import Relation
-from masquerade.ledger.book import PUBLIC, WHOLE, Account, Book
+from masquerade.ledger.book import PUBLIC, WHOLE, Account, AccountBook
 from masquerade.ledger.content import Content
-from masquerade.ledger.desk import Desk
+from masquerade.ledger.desk import OpenLedger
 from masquerade.ledger.store import LedgerEntry
 
-LATER = ("first_weights", "class_source")  # in words, of what was public before as well
+NEW_FIELDS = ("first_weights", "class_source")  # in words, of what was public before as well
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +63,7 @@ class Run:
             )
 
 
-def payload_of(desk: Desk, run: Run) -> dict[str, Any]:
+def make_run_payload(desk: OpenLedger, run: Run) -> dict[str, Any]:
     """The entry that charges everyone, if all of it fits.
 
     Raises:
@@ -72,30 +72,30 @@ def payload_of(desk: Desk, run: Run) -> dict[str, Any]:
         ValueError: if an account's unit, relation or public part is not one that a run can charge,
             or if more of a recording would be public than was before.
     """
-    told, book = _told(desk, run), desk.book
-    held = _held(book, told["members"])
+    told, book = _describe_run(desk, run), desk.book
+    held = _list_places_by_payer(book, told["members"])
     if told["masks"]:
-        _check_masks([current_run(book, payload) for payload in desk.runs], told)
+        _check_masks([update_run_members(book, payload) for payload in desk.runs], told)
     charges: list[dict[str, Any]] = []
     for (name, holder), places in held.items():
         account = book.accounts[name]
-        charges += book.charge(account, holder, [_felt(told, account, places)])
+        charges += book.charge_events(account, holder, [_run_event_for(told, account, places)])
     return told | {"charges": charges}
 
 
-def standing(desk: Desk, run: Run) -> LedgerEntry | None:
+def find_charged_run(desk: OpenLedger, run: Run) -> LedgerEntry | None:
     """The entry of this very run, if it was charged before; it is not charged again.
 
     Raises:
         BadInput: if another run has its name, or if it has its output already.
     """
-    entry = desk.session.entry_at(desk.book.run_at(run.run_id) or 0)
+    entry = desk.session.read_entry(desk.book.find_run(run.run_id) or 0)
     if entry is None:
         return None
-    told, held = _told(desk, run), entry.payload
+    told, held = _describe_run(desk, run), entry.payload
     is_same = is_same_fields(held["fields"], told.pop("fields"))
     is_same = is_same and all(held[key] == value for key, value in told.items())
-    if not is_same or desk.book.output_of(entry.sequence) is not None:
+    if not is_same or desk.book.find_output(entry.sequence) is not None:
         raise BadInput(
             "Expected to go on with the run that was charged, got other recordings or "
             "settings, or a run that has ended; choose another output."
@@ -105,16 +105,18 @@ def standing(desk: Desk, run: Run) -> LedgerEntry | None:
 
 def is_same_fields(held: Mapping[str, Any], fields: Mapping[str, Any]) -> bool:
     """Whether these are the fields of an entry, which an earlier version may have had fewer of."""
-    known = {key: value for key, value in fields.items() if key in held or key not in LATER}
+    known = {key: value for key, value in fields.items() if key in held or key not in NEW_FIELDS}
     return dict(held) == known
 
 
-def current_run(book: Book, payload: dict[str, Any]) -> dict[str, Any]:
+def update_run_members(book: AccountBook, payload: dict[str, Any]) -> dict[str, Any]:
     """A run with the members that its recordings belong to now."""
-    return payload | {"members": [book.current(member) for member in payload["members"]]}
+    return payload | {
+        "members": [book.find_current_member(member) for member in payload["members"]]
+    }
 
 
-def earlier_event(
+def find_earlier_event(
     payload: dict[str, Any], account: Account, before: set[str], after: set[str]
 ) -> DpEvent | None:
     """What a run before cost a holder to whom members are added; None if nothing new.
@@ -128,13 +130,13 @@ def earlier_event(
         after: members that the holder has now.
     """
 
-    def places(of: set[str]) -> set[int]:
+    def list_places(of: set[str]) -> set[int]:
         return {place for place, found in enumerate(payload["members"]) if found in of}
 
-    units, mine = payload["units"], places(after)
-    if {units[place] for place in places(before)} == {units[place] for place in mine}:
+    units, mine = payload["units"], list_places(after)
+    if {units[place] for place in list_places(before)} == {units[place] for place in mine}:
         return None
-    return _felt(payload, account, mine)
+    return _run_event_for(payload, account, mine)
 
 
 def _check_masks(earlier: Iterable[dict[str, Any]], told: dict[str, Any]) -> None:
@@ -160,7 +162,7 @@ def _check_masks(earlier: Iterable[dict[str, Any]], told: dict[str, Any]) -> Non
         )
 
 
-def _told(desk: Desk, run: Run) -> dict[str, Any]:
+def _describe_run(desk: OpenLedger, run: Run) -> dict[str, Any]:
     """What a run is, as the ledger keeps it."""
     return {
         "mechanism": run.method,
@@ -168,16 +170,20 @@ def _told(desk: Desk, run: Run) -> dict[str, Any]:
         "run": run.run_id,
         "public": run.public,
         "events": {str(name): event_to_json(event) for name, event in run.events.items()},
-        "members": [desk.member_of(found) for found in run.contents],
-        "tokens": [desk.token_of(found) for found in run.contents],
-        "masks": [desk.session.mark(mask) for mask in run.masks] if run.public != PUBLIC[0] else [],
+        "members": [desk.find_content_member(found) for found in run.contents],
+        "tokens": [desk.find_token(found) for found in run.contents],
+        "masks": [desk.session.hash_value(mask) for mask in run.masks]
+        if run.public != PUBLIC[0]
+        else [],
         "units": list(run.units),
     }
 
 
-def _held(book: Book, members: Sequence[str | None]) -> dict[tuple[str, str], set[int]]:
+def _list_places_by_payer(
+    book: AccountBook, members: Sequence[str | None]
+) -> dict[tuple[str, str], set[int]]:
     """(account, holder) to the places of their recordings; every recording is somebody's."""
-    accounts = [{} if member is None else book.held(member) for member in members]
+    accounts = [{} if member is None else book.list_accounts_of(member) for member in members]
     found: dict[tuple[str, str], set[int]] = defaultdict(set)
     strangers = sum(not held for held in accounts)
     if strangers:
@@ -192,7 +198,7 @@ def _held(book: Book, members: Sequence[str | None]) -> dict[tuple[str, str], se
     return found
 
 
-def _felt(told: dict[str, Any], account: Account, places: set[int]) -> DpEvent:
+def _run_event_for(told: dict[str, Any], account: Account, places: set[int]) -> DpEvent:
     """The run as a holder of the recordings at these places feels it."""
     if told["public"] not in (PUBLIC[0], account.public):
         raise ValueError(

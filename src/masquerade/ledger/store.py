@@ -24,24 +24,24 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from masquerade._optional import Later, require, sql
+from masquerade._optional import lazy_module, require_extra, sql
 from masquerade.errors import BadInput
 from masquerade.io import atomic
 from masquerade.ledger import balance
 from masquerade.ledger.balance import Balance
-from masquerade.ledger.tables import OutOfReach, Tampered, reading
+from masquerade.ledger.tables import LedgerTampered, OutOfReach, explain_damage
 
 if TYPE_CHECKING:
     from masquerade.ledger import tables
 else:
-    tables = Later("masquerade.ledger.tables")  # which loads a database
+    tables = lazy_module("masquerade.ledger.tables")  # which loads a database
 
 
-__all__ = ["CLOCK", "LedgerEntry", "OutOfReach", "Session", "Tampered"]
+__all__ = ["CLOCK", "LedgerEntry", "LedgerTampered", "OutOfReach", "Session"]
 
 CLOCK = "clock"  # the kind of an entry that accepts a clock which is behind the entry before
-_BACK = datetime.timedelta(seconds=60)  # how far a clock may be set back without a refusal
-_AT_ONCE = 1000  # rows that are read together
+_MAX_SETBACK = datetime.timedelta(seconds=60)  # how far a clock may be set back without a refusal
+_ROWS_PER_READ = 1000  # rows that are read together
 _NO_FINGERPRINT = "Expected an untouched ledger; a member's fingerprint was changed or removed."
 
 
@@ -67,54 +67,54 @@ class Session:
         row = connection.execute(sql.select(tables.LEDGER)).one()
         self.connection, self._key, self.ledger_id = connection, bytes.fromhex(row.key), row.id
         self._tip = row.tip_sequence, row.tip_head
-        found = balance.read(connection, self.mac)
+        found = balance.read_balance(connection, self.mac)
         self.origin = Balance(sequence=0, head=row.id, time="")
         self.start = found or self.origin
         self.sequence, self.head, self.time = self.start.sequence, self.start.head, self.start.time
         if found is not None:
-            last = self.entry_at(found.sequence)
+            last = self.read_entry(found.sequence)
             if last is None or last.head != found.head:
-                raise _changed(found.sequence)
-        for row in self._verified(self.start):
+                raise _make_tampered(found.sequence)
+        for row in self._walk_verified_rows(self.start):
             self.sequence, self.head, self.time = row.sequence, row.head, row.time
         if found is None:
             self._check_added()
 
-    def entries(self) -> Iterator[LedgerEntry]:
+    def walk_entries(self) -> Iterator[LedgerEntry]:
         """Every entry from the first on, verified, and with the last one the fingerprints."""
-        yield from self.since(self.origin)
+        yield from self.walk_entries_since(self.origin)
         self._check_added()
 
-    def since(self, start: Balance) -> Iterator[LedgerEntry]:
+    def walk_entries_since(self, start: Balance) -> Iterator[LedgerEntry]:
         """The entries after a balance, each verified with the one before, up to the tip."""
-        return map(_entry, self._verified(start))
+        return map(_make_entry, self._walk_verified_rows(start))
 
-    def _verified(self, start: Balance) -> Iterator[Any]:
+    def _walk_verified_rows(self, start: Balance) -> Iterator[Any]:
         """The rows of the entries after a balance."""
         place, head = start.sequence, start.head
-        with reading():
-            for row in self._rows(start.sequence):
+        with explain_damage():
+            for row in self._walk_rows(start.sequence):
                 place += 1
                 head = self.mac(head, row.sequence, row.time, row.kind, row.payload)
                 if row.sequence != place or not hmac.compare_digest(head, row.head):
-                    raise _changed(place)
+                    raise _make_tampered(place)
                 yield row
         if self._tip != (place, head):
-            raise Tampered(
+            raise LedgerTampered(
                 f"Expected {self._tip[0]} entries in the ledger, found {place}; the last ones "
                 "were removed."
             )
 
-    def _rows(self, after: int) -> Iterator[Any]:
+    def _walk_rows(self, after: int) -> Iterator[Any]:
         """In order, some at a time: a ledger may be larger than the memory."""
-        table = sql.select(tables.ENTRIES).order_by(tables.ENTRIES.c.sequence).limit(_AT_ONCE)
+        table = sql.select(tables.ENTRIES).order_by(tables.ENTRIES.c.sequence).limit(_ROWS_PER_READ)
         # from the first on: also what stands before it, where nothing should be
         query = table.where(tables.ENTRIES.c.sequence > after) if after else table
         while rows := self.connection.execute(query).all():
             yield from rows
             query = table.where(tables.ENTRIES.c.sequence > rows[-1].sequence)
 
-    def entry_at(self, sequence: int) -> LedgerEntry | None:
+    def read_entry(self, sequence: int) -> LedgerEntry | None:
         """One entry, verified with the head before it; None if there are not so many.
 
         Raises:
@@ -125,12 +125,12 @@ class Session:
         near = tables.ENTRIES.c.sequence.in_((sequence - 1, sequence))
         rows = self.connection.execute(sql.select(tables.ENTRIES).where(near)).all()
         heads = {0: self.ledger_id} | {row.sequence: row.head for row in rows}
-        with reading():
+        with explain_damage():
             [row] = [each for each in rows if each.sequence == sequence]
             parts = heads[sequence - 1], row.sequence, row.time, row.kind, row.payload
             if not hmac.compare_digest(self.mac(*parts), row.head):
-                raise _changed(sequence)
-            return _entry(row)
+                raise _make_tampered(sequence)
+            return _make_entry(row)
 
     def _check_added(self) -> None:
         """Check fingerprints against all entries, which were walked."""
@@ -139,7 +139,7 @@ class Session:
             .where(tables.ENTRIES.c.kind == "add")
             .order_by(tables.ENTRIES.c.sequence)
         )
-        with reading():
+        with explain_damage():
             found = [json.loads(row.payload) for row in self.connection.execute(added)]
             self.check_contents({payload["token"]: payload["member"] for payload in found})
 
@@ -152,34 +152,34 @@ class Session:
         seen: set[str] = set()
         for row in self.connection.execute(sql.select(tables.CONTENTS)):
             if row.token in seen:
-                raise Tampered(_NO_FINGERPRINT)
+                raise LedgerTampered(_NO_FINGERPRINT)
             self.check_content(row, known.get(row.token))
             seen.add(row.token)
         if len(seen) != len(known):
-            raise Tampered(_NO_FINGERPRINT)
+            raise LedgerTampered(_NO_FINGERPRINT)
 
     def check_content(self, row: Any, member: str | None) -> None:
         """Refuse a fingerprint's row unless the ledger wrote it so for a member."""
-        with reading():
+        with explain_damage():
             written = self.mac("member", row.content, row.member, row.token)
             if row.member != member or not hmac.compare_digest(row.mac, written):
-                raise Tampered(_NO_FINGERPRINT)
+                raise LedgerTampered(_NO_FINGERPRINT)
 
-    def append(self, kind: str, payload: dict[str, Any]) -> LedgerEntry:
+    def append_entry(self, kind: str, payload: dict[str, Any]) -> LedgerEntry:
         """Add an entry at the end of the chain.
 
         Raises:
             Tampered: if the clock is behind the last entry's, unless the entry accepts that.
         """
-        [entry] = self.append_all([(kind, payload)])
+        [entry] = self.append_entries([(kind, payload)])
         return entry
 
-    def append_all(self, given: Iterable[tuple[str, dict[str, Any]]]) -> list[LedgerEntry]:
-        """Add entries of some kinds and payloads at the end of the chain; see `append`."""
+    def append_entries(self, given: Iterable[tuple[str, dict[str, Any]]]) -> list[LedgerEntry]:
+        """Add entries of some kinds and payloads at the end of the chain; see `append_entry`."""
         found, rows = [], []
         for kind, payload in given:
             text = json.dumps(payload, sort_keys=True, allow_nan=False)
-            time = self._now(kind).isoformat()
+            time = self._next_time(kind).isoformat()
             self.sequence, self.time = self.sequence + 1, time
             self.head = self.mac(self.head, self.sequence, time, kind, text)
             found.append(LedgerEntry(self.sequence, time, kind, payload, self.head))
@@ -191,14 +191,14 @@ class Session:
         self.connection.execute(sql.update(tables.LEDGER).values(**tip))
         return found
 
-    def _now(self, kind: str) -> datetime.datetime:
+    def _next_time(self, kind: str) -> datetime.datetime:
         """The time of the next entry."""
         now = datetime.datetime.now(datetime.UTC)
         if not self.sequence or kind == CLOCK:
             return now
         before = datetime.datetime.fromisoformat(self.time)
-        if now < before - _BACK:
-            raise Tampered(
+        if now < before - _MAX_SETBACK:
+            raise LedgerTampered(
                 f"Expected a clock that goes forward; it says {now:%Y-%m-%d %H:%M}, and the "
                 f"last entry is of {before:%Y-%m-%d %H:%M}. Set the clock right; if it was "
                 "wrong then and is right now, go on with: masquerade ledger clock --accept"
@@ -208,9 +208,9 @@ class Session:
     def carry_forward(self, root: str) -> None:
         """Write a balance of all entries, whose pages have this root."""
         after = Balance(sequence=self.sequence, head=self.head, time=self.time)
-        balance.write(self.connection, self.mac, replace(after, root=root))
+        balance.write_balance(self.connection, self.mac, replace(after, root=root))
 
-    def mark(self, value: bytes) -> str:
+    def hash_value(self, value: bytes) -> str:
         """A keyed hash, by which two values can be compared inside the ledger alone."""
         return self.mac("mark", value.hex())
 
@@ -220,18 +220,18 @@ class Session:
         return hmac.digest(self._key, text.encode(), hashlib.sha256).hex()
 
 
-def _entry(row: Any) -> LedgerEntry:
+def _make_entry(row: Any) -> LedgerEntry:
     return LedgerEntry(row.sequence, row.time, row.kind, json.loads(row.payload), row.head)
 
 
-def _changed(sequence: int) -> Tampered:
-    return Tampered(
+def _make_tampered(sequence: int) -> LedgerTampered:
+    return LedgerTampered(
         f"Expected an untouched ledger; entry {sequence} was changed or removed. Restore "
         "the newest good copy, and compare it with: masquerade ledger verify --receipts"
     )
 
 
-class Home:
+class LedgerAddress:
     """Where a ledger lives: a SQLite file by path, or PostgreSQL by address."""
 
     def __init__(self, address: str | Path) -> None:
@@ -240,7 +240,7 @@ class Home:
             raise ValueError("Expected a ledger's path or address, got an empty one.")
         self._is_server = self.address.startswith(("postgresql://", "postgres://"))
         if self._is_server:
-            require("psycopg", extra="postgres")
+            require_extra("psycopg", extra="postgres")
             url = _server_url(self.address)
             self._shown = url.render_as_string(hide_password=True)
             # a snapshot from before the lock would show a ledger that is no longer the last one
@@ -256,14 +256,14 @@ class Home:
             sql.event.listen(self._engine, "connect", _prepare_sqlite)
             sql.event.listen(self._engine, "begin", _begin_sqlite)
 
-    def create(self) -> None:
+    def create_ledger(self) -> None:
         """Make the tables and the key, unless they are there."""
         if not self._is_server:
             path = Path(self.address)
             if not path.parent.is_dir():
                 raise ValueError(f"Expected the folder {path.parent} to exist; make it first.")
             path.touch(mode=0o600)  # it holds the key: nobody else's to read
-        with self._transaction() as connection:
+        with self._begin_transaction() as connection:
             tables.TABLES.create_all(connection)
             if connection.execute(sql.select(tables.LEDGER)).first() is None:
                 ledger_id = secrets.token_hex(16)
@@ -273,12 +273,12 @@ class Home:
                 )
 
     @contextlib.contextmanager
-    def session(self) -> Iterator[Session]:
+    def open_ledger_session(self) -> Iterator[Session]:
         """A verified ledger under the one write lock; what is appended is on disk afterwards."""
         if not self._is_server and not Path(self.address).is_file():
             raise BadInput(f"Expected a ledger at {self._shown}; open one with: ledger open")
-        with self._transaction() as connection:
-            with reading():
+        with self._begin_transaction() as connection:
+            with explain_damage():
                 session = Session(connection)
                 self._check_witness(session)
             yield session
@@ -286,34 +286,34 @@ class Home:
 
     def _check_witness(self, session: Session) -> None:
         """Refuse a ledger that is older than what was once seen of it."""
-        path = self._witness(session.ledger_id)
+        path = self._witness_path(session.ledger_id)
         if not path.is_file():
             return
         try:
             seen = json.loads(path.read_text())
             sequence, head, witnessed = int(seen["sequence"]), str(seen["head"]), seen["ledger"]
         except (ValueError, KeyError, TypeError, OverflowError) as error:
-            raise Tampered(
+            raise LedgerTampered(
                 f"Expected a readable witness at {path}; it is damaged. If the ledger is the "
                 "newest one, check it with ledger verify --receipts and remove the witness."
             ) from error
         if witnessed != session.ledger_id:
-            raise Tampered(
+            raise LedgerTampered(
                 f"Expected the ledger that {path} has seen; another one stands here now. Restore "
                 "the old one, or remove the witness if its budget may be forgotten."
             )
-        entry = session.entry_at(sequence)
+        entry = session.read_entry(sequence)
         if entry is None or entry.head != head:
-            raise Tampered(
+            raise LedgerTampered(
                 f"Expected a ledger with the entry {sequence} that {path.name} has seen; this is "
                 "an older copy. Restore the newest one: what was spent since is missing here."
             )
 
     def _write_witness(self, session: Session) -> None:
-        path = self._witness(session.ledger_id)
+        path = self._witness_path(session.ledger_id)
         if not session.sequence:
             return
-        with atomic.alone(path):  # two writers finish in any order; the newer one stays
+        with atomic.lock_target(path):  # two writers finish in any order; the newer one stays
             with contextlib.suppress(OSError, ValueError, KeyError):
                 seen = json.loads(path.read_text())
                 newest = int(seen["sequence"]) >= session.sequence
@@ -323,7 +323,7 @@ class Home:
             data |= {"head": session.head}
             atomic.write_whole(path, json.dumps(data).encode(), is_private=True)
 
-    def _witness(self, ledger_id: str) -> Path:
+    def _witness_path(self, ledger_id: str) -> Path:
         if not self._is_server:
             return Path(f"{self.address}.witness")
         home = Path(os.environ.get("XDG_STATE_HOME", Path.home() / ".local" / "state"))
@@ -332,7 +332,7 @@ class Home:
         return folder / f"{ledger_id}.witness"
 
     @contextlib.contextmanager
-    def _transaction(self) -> Iterator[sql.Connection]:
+    def _begin_transaction(self) -> Iterator[sql.Connection]:
         try:
             with self._engine.begin() as connection:
                 if self._is_server:

@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from masquerade._optional import sql
 from masquerade.errors import BadInput
 
-_DAMAGED = (
+_DAMAGE_MESSAGE = (
     "Expected an untouched ledger; a row is missing, doubled, or holds what no ledger writes. "
     "Restore the newest good copy, and compare it with: masquerade ledger verify --receipts"
 )
 
 
-class Tampered(BadInput):
+class LedgerTampered(BadInput):
     """The ledger is not what it was: a row was changed, removed or restored."""
 
 
@@ -26,20 +26,20 @@ class OutOfReach(BadInput):
 
 
 @contextlib.contextmanager
-def reading() -> Iterator[None]:
+def explain_damage() -> Iterator[None]:
     """Whatever stands where a row should be gets a message."""
     try:
         yield
     except BadInput:
         raise
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        raise Tampered(_DAMAGED) from error
+        raise LedgerTampered(_DAMAGE_MESSAGE) from error
     except sql.exc.InvalidRequestError as error:
-        raise Tampered(_DAMAGED) from error  # no row, or two, where there must be one
+        raise LedgerTampered(_DAMAGE_MESSAGE) from error  # no row, or two, where there must be one
 
 
 TABLES = sql.MetaData()
-GROWN = sql.MetaData()  # what only a ledger of many entries has
+BALANCE_TABLES = sql.MetaData()  # what only a ledger of many entries has
 LEDGER = sql.Table(
     "ledger",
     TABLES,
@@ -65,7 +65,7 @@ CONTENTS = sql.Table(
     sql.Column("token", sql.String(32), nullable=False, unique=True),  # named in the chain
     sql.Column("mac", sql.String(64), nullable=False),
 )
-LOOKS = sql.Table(
+FOOTAGE_HASHES = sql.Table(
     "looks",  # of films, sealed; older ledgers get it when the first look is kept
     TABLES,
     sql.Column("token", sql.String(32), primary_key=True),
@@ -74,7 +74,7 @@ LOOKS = sql.Table(
 )
 BALANCE = sql.Table(
     "balance",  # of no row or one
-    GROWN,
+    BALANCE_TABLES,
     sql.Column("sequence", sql.Integer, primary_key=True, autoincrement=False),
     sql.Column("head", sql.String(64), nullable=False),
     sql.Column("time", sql.String(40), nullable=False),
@@ -84,7 +84,7 @@ BALANCE = sql.Table(
 )
 PAGES = sql.Table(
     "pages",
-    GROWN,
+    BALANCE_TABLES,
     sql.Column("name", sql.String(40), primary_key=True),
     sql.Column("space", sql.String(16), nullable=False),
     sql.Column("text", sql.Text, nullable=False),

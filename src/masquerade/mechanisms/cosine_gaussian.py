@@ -23,22 +23,26 @@ from masquerade.mechanisms.prior import Size
 from masquerade.noise import Noise
 from masquerade.tradeoff import gaussian_mu
 from masquerade.vision import transforms
-from masquerade.vision.transforms import mixed, painted
+from masquerade.vision.transforms import mix_planes, paint_frames
 
-_MOST_FRAMES = 256
-_MOST_LARGE = 128  # of frames that are pooled
-_SLAB = 40  # frames that the local step holds at a time: little is mirrored to fill its blocks
-_MOST_CELLS = 1 << 25  # of a chunk, so that large frames fit into memory
-_POOLED = 1 << 17  # sites of a frame from which on it is pooled where that loses nothing
-_LITTLE = 8  # times the signal that is expected
-_SIDES = (16, 12, 10, 8, 6, 5, 4, 3, 2)  # of cells, in sites
-_ROOM = 0.9  # of the cells' frequencies that the kept band may fill
-_STRAY = 0.2  # of the expected error: what lies above the band of outputs; of films there is more
-_LARGEST = 255 * math.sqrt(3) / 2  # of a colour component, about mid-grey
-_WHOLE = (UnitName.TUBE, UnitName.VIDEO, UnitName.RECORD, UnitName.SUBJECT)
-_FACTORS = (3**-0.5, 2**-0.5, 6**-0.5)  # make (1,1,1), (1,0,-1) and (1,-2,1) orthonormal
+_MAX_CHUNK_FRAMES = 256
+_MAX_POOLED_FRAMES = 128  # of frames that are pooled
+_SLAB_FRAMES = (
+    40  # frames that the local step holds at a time: little is mirrored to fill its blocks
+)
+_MAX_CHUNK_CELLS = 1 << 25  # of a chunk, so that large frames fit into memory
+_MIN_POOLED_SITES = 1 << 17  # sites of a frame from which on it is pooled where that loses nothing
+_WEAK_SHRINKAGE = 8  # times the signal that is expected
+_CELL_SIDES = (16, 12, 10, 8, 6, 5, 4, 3, 2)  # of cells, in sites
+_MAX_BAND_SHARE = 0.9  # of the cells' frequencies that the kept band may fill
+_STRAY_SHARE = (
+    0.2  # of the expected error: what lies above the band of outputs; of films there is more
+)
+_MAX_COMPONENT = 255 * math.sqrt(3) / 2  # of a colour component, about mid-grey
+_WHOLE_UNITS = (UnitName.TUBE, UnitName.VIDEO, UnitName.RECORD, UnitName.SUBJECT)
+_COLOUR_FACTORS = (3**-0.5, 2**-0.5, 6**-0.5)  # make (1,1,1), (1,0,-1) and (1,-2,1) orthonormal
 _COLOURS = tuple(
-    (_FACTORS[0], first * _FACTORS[1], second * _FACTORS[2], 127.5)
+    (_COLOUR_FACTORS[0], first * _COLOUR_FACTORS[1], second * _COLOUR_FACTORS[2], 127.5)
     for first, second in ((1, 1), (0, -2), (-1, 1))
 )
 
@@ -54,8 +58,9 @@ class CosineGaussian(GaussianVideo):
     Guarantee:
         unit: as chosen: value, pixels, tube, frame, video, record or subject.
         relation: replace_one.
-        bound: 255 sqrt(3 min(m^2 kappa / side^2, m lam)) in units of the noise, and the forms for
-            free axes (`masquerade.mechanisms.precision`); analytic Gaussian [balle2018, Thm 8].
+        compute_blank_distance: 255 sqrt(3 min(m^2 kappa / side^2, m lam)) in units of the noise,
+            and the forms for free axes (`masquerade.mechanisms.precision`); analytic Gaussian
+            [balle2018, Thm 8].
         numerics: float64 products, twice their error bound added; exact grid Gaussian, ChaCha20.
 
     Args:
@@ -66,57 +71,62 @@ class CosineGaussian(GaussianVideo):
     denoise: Literal["local", "plain"] = "local"
 
     @property
-    def released(self) -> str:
+    def output_description(self) -> str:
         """What leaves the house."""
         return "low cosine frequencies of the video with noise, and frames rebuilt from them"
 
-    def chunks(self, shape: Shape) -> list[Chunk]:
+    def list_chunks(self, shape: Shape) -> list[Chunk]:
         """The whole video for one frame, which wants long averages; else 256 frames at most.
 
         Of large frames there are 128: measuring the next ones fits beside rebuilding these.
         """
-        return self._chunks(shape, self.side(shape))
+        return self._split_chunks(shape, self.choose_cell_side(shape))
 
-    def _chunks(self, shape: Shape, side: int) -> list[Chunk]:
-        if self.protected_unit.name is UnitName.FRAME:
+    def _split_chunks(self, shape: Shape, side: int) -> list[Chunk]:
+        if self.privacy_unit.name is UnitName.FRAME:
             return [Chunk(0, shape[0], shape)]
         _, rows, columns = prior.in_cells((shape[0], shape[1], shape[2]), side)
-        most = _MOST_FRAMES if side == 1 else min(_MOST_LARGE, _MOST_FRAMES)
-        return even_chunks(shape, max(1, min(most, _MOST_CELLS // (rows * columns))))
+        most = _MAX_CHUNK_FRAMES if side == 1 else min(_MAX_POOLED_FRAMES, _MAX_CHUNK_FRAMES)
+        return even_chunks(shape, max(1, min(most, _MAX_CHUNK_CELLS // (rows * columns))))
 
-    def side(self, shape: Shape) -> int:
+    def choose_cell_side(self, shape: Shape) -> int:
         """Sites along a side of a cell, from shape, unit and budget alone; 1 is no pooling."""
-        return _side(self, as_video(shape))
+        return _find_cell_side(self, as_video(shape))
 
-    def precision(self, chunk: Chunk) -> Precision:
+    def plan_precision(self, chunk: Chunk) -> Precision:
         """Of each frequency of a chunk."""
-        return precision.plan(*self._task(chunk), self.side(chunk.shape))
+        return precision.calibrate_precision(
+            *self._build_target(chunk), self.choose_cell_side(chunk.shape)
+        )
 
-    def _task(self, chunk: Chunk) -> tuple[Size, UnitName, int, float]:
+    def _build_target(self, chunk: Chunk) -> tuple[Size, UnitName, int, float]:
         """Size, unit, sites and budget; a unit that touches all chunks shares it among them."""
-        unit = self.protected_unit
-        share = chunk.length / chunk.shape[0] if unit.name in _WHOLE else 1.0
+        unit = self.privacy_unit
+        share = chunk.length / chunk.shape[0] if unit.name in _WHOLE_UNITS else 1.0
         squared_mu = gaussian_mu(self.epsilon, self.delta) ** 2 * share
-        return chunk.size, unit.name, _sites(unit, chunk.shape), squared_mu
+        return chunk.size, unit.name, _count_unit_sites(unit, chunk.shape), squared_mu
 
-    def distance(self, shape: Shape, unit: Unit) -> float:
+    def compute_distance_bound(self, shape: Shape, unit: Unit) -> float:
         """Bound and four times the arithmetic's error, over the chunks that one unit can touch."""
-        plans = [self.precision(chunk) for chunk in self.chunks(shape)]
-        squares = [plan.squared_distance(unit.name, _sites(unit, shape)) for plan in plans]
-        errors = [_error(plan) for plan in plans]
-        touched = self._touched(unit, len(plans))
+        plans = [self.plan_precision(chunk) for chunk in self.list_chunks(shape)]
+        squares = [
+            plan.compute_squared_distance(unit.name, _count_unit_sites(unit, shape))
+            for plan in plans
+        ]
+        errors = [_compute_rounding_bound(plan) for plan in plans]
+        touched = self._count_touched_chunks(unit, len(plans))
         # m sites spread over chunks are never further apart than the bound for one chunk
-        apart = sum(squares) if unit.name in _WHOLE else max(squares)
+        apart = sum(squares) if unit.name in _WHOLE_UNITS else max(squares)
         return math.sqrt(apart) + 4 * math.sqrt(touched) * max(errors)
 
     def coordinates(self, shape: Shape, unit: Unit) -> int:
         """All that is released of the chunks that one unit can touch."""
-        plans = [self.precision(chunk) for chunk in self.chunks(shape)]
-        released = [sum(len(band.places) for band in plan.bands) for plan in plans]
-        return max(1, self._touched(unit, len(plans)) * max(released))
+        plans = [self.plan_precision(chunk) for chunk in self.list_chunks(shape)]
+        released = [sum(len(band.places) for band in plan.output_bands) for plan in plans]
+        return max(1, self._count_touched_chunks(unit, len(plans)) * max(released))
 
-    def _touched(self, unit: Unit, number: int) -> int:
-        if unit.name in _WHOLE:
+    def _count_touched_chunks(self, unit: Unit, number: int) -> int:
+        if unit.name in _WHOLE_UNITS:
             return number
         return min(unit.sites or 1, number) if unit.name is UnitName.PIXELS else 1
 
@@ -126,114 +136,127 @@ class CosineGaussian(GaussianVideo):
         Both are those of a video that is as the prior expects.
         """
         error = share = 0.0
-        for chunk in self.chunks(shape):
-            made = self.precision(chunk)
-            band = made.bands[0]
+        for chunk in self.list_chunks(shape):
+            made = self.plan_precision(chunk)
+            band = made.output_bands[0]
             is_picture = band.places % math.prod(band.shape[1:]) > 0  # the first is brightness
-            error += made.expected_error()
-            share += chunk.length * sight.denoised(
+            error += made.predict_squared_error()
+            share += chunk.length * sight.compute_denoised_share(
                 chunk.size, band.spectrum * is_picture, band.clarity**2
             )
         return math.sqrt(error / math.prod(shape)), share / shape[0]
 
-    def looks_released(
+    def is_appearance_released(
         self, frames: Sequence[np.ndarray], shape: Shape, public_seeds: tuple[int, ...]
     ) -> bool:
         """Whether little lies above the kept band; the local step and dark corners leave some."""
-        plan = self.precision(self.chunks(shape)[0])
-        sides = zip(shape[1:3], plan.size[1:], plan.bands[0].shape[1:], strict=True)
+        plan = self.plan_precision(self.list_chunks(shape)[0])
+        sides = zip(shape[1:3], plan.size[1:], plan.output_bands[0].shape[1:], strict=True)
         bases = [
             transforms.enlarging_matrix(places, plan.side, "cubic")
             @ transforms.cosine_matrix(cells, kept).T
             for places, cells, kept in sides
         ]
-        most = max(sight.ENCODED, _STRAY * self.predict_quality(shape)[0])
-        return sight.beyond(frames, *bases) <= most
+        most = max(sight.ENCODING_ERROR, _STRAY_SHARE * self.predict_quality(shape)[0])
+        return sight.measure_stray_detail(frames, *bases) <= most
 
-    def measure(self, frames: Iterator[Array], chunk: Chunk) -> Array:
+    def measure_chunk(self, frames: Iterator[Array], chunk: Chunk) -> Array:
         """The coefficients that are released, each in units of its noise."""
-        plan = self.precision(chunk)
-        rows = [_matrices(plan.size, band, np.float64) for band in plan.bands]
+        plan = self.plan_precision(chunk)
+        rows = [_list_cosine_matrices(plan.size, band, np.float64) for band in plan.output_bands]
         sums: list[Array] = [0.0] * len(rows)
         steps = (1, plan.side, plan.side)
-        counts = devices.constant(gaussian_video.inside((1, *chunk.size[1:]), steps))[..., 0]
+        counts = devices.send_constant(
+            gaussian_video.count_sites_inside((1, *chunk.size[1:]), steps)
+        )[..., 0]
         together = devices.batch_frames(*chunk.size[1:])
         for start in range(0, chunk.length, together):
             taken = list(itertools.islice(frames, together))
             check_frames(taken, chunk, start=start, count=together)
             when = range(start, start + len(taken))
-            for c, plane in enumerate(_planes(gaussian_video.sum_pools(taken, steps), counts)):
+            for c, plane in enumerate(
+                _split_colours(gaussian_video.sum_pools(taken, steps), counts)
+            ):
                 time, high, wide = rows[c]
-                plane *= plan.components[c].windows(when, plan.size)
+                plane *= plan.components[c].slice_window(when, plan.size)
                 sums[c] += transforms.forward(plane, time[:, when.start : when.stop], high, wide)
         vectors = [
-            total.reshape(-1)[devices.constant(band.places)]
-            * (devices.constant(band.weights) * (factor / plan.side))
-            for total, band, factor in zip(sums, plan.bands, _FACTORS, strict=True)
+            total.reshape(-1)[devices.send_constant(band.places)]
+            * (devices.send_constant(band.weights) * (factor / plan.side))
+            for total, band, factor in zip(sums, plan.output_bands, _COLOUR_FACTORS, strict=True)
         ]
         return devices.concat(vectors)
 
     def _is_local(self) -> bool:
-        return self.denoise == "local" and self.protected_unit.name in (
+        return self.denoise == "local" and self.privacy_unit.name in (
             UnitName.VALUE,
             UnitName.PIXELS,
         )
 
-    def rebuild(self, measured: Array, chunk: Chunk, sigma: float, noise: Noise) -> Iterator[Array]:
+    def rebuild_frames(
+        self, measured: Array, chunk: Chunk, sigma: float, noise: Noise
+    ) -> Iterator[Array]:
         """Shrink, transform back, undo the window."""
-        plan = self.precision(chunk)
+        plan = self.plan_precision(chunk)
         wanted = (0,) if self._is_local() else ()  # chroma gains nothing that one sees
-        vector, estimates = devices.send(measured), []
-        for c, band in enumerate(plan.bands):
+        vector, estimates = devices.send_array(measured), []
+        for c, band in enumerate(plan.output_bands):
             own, vector = vector[: len(band.places)], vector[len(band.places) :]
             simulating = noise if c in wanted else None
-            boxes = _estimates(own, plan.size, band, sigma, simulating)
-            estimates.append([_spread(box, plan.size, band) for box in boxes])
+            boxes = _estimate_boxes(own, plan.size, band, sigma, simulating)
+            estimates.append([_expand_box(box, plan.size, band) for box in boxes])
         whole = (chunk.length, *plan.size[1:], 3)
-        most = _SLAB if self._is_local() else devices.batch_frames(*chunk.size[1:])
+        most = _SLAB_FRAMES if self._is_local() else devices.batch_frames(*chunk.size[1:])
         for slab in even_chunks(whole, most):
             when = range(slab.start, slab.start + slab.length)
             planes = []
-            for component, band, boxes in zip(plan.components, plan.bands, estimates, strict=True):
-                time = _matrices(plan.size, band, np.float32)[0][:, when.start : when.stop]
-                with devices.coarse():
-                    blocks = [transforms.along_time(box, time) for box in boxes]
-                    plane = prior.local(*blocks) if len(blocks) > 1 else blocks[0]
-                plane /= devices.cast(component.windows(when, plan.size), np.float32)
+            for component, band, boxes in zip(
+                plan.components, plan.output_bands, estimates, strict=True
+            ):
+                time = _list_cosine_matrices(plan.size, band, np.float32)[0][
+                    :, when.start : when.stop
+                ]
+                with devices.allow_coarse_products():
+                    blocks = [transforms.transform_along_time(box, time) for box in boxes]
+                    plane = prior.filter_locally(*blocks) if len(blocks) > 1 else blocks[0]
+                plane /= devices.cast(component.slice_window(when, plan.size), np.float32)
                 planes.append(plane)
-            yield from _frames(planes, chunk, plan.side)
+            yield from _merge_planes(planes, chunk, plan.side)
 
 
 @lru_cache(maxsize=64)
-def _side(mechanism: CosineGaussian, shape: Shape) -> int:
+def _find_cell_side(mechanism: CosineGaussian, shape: Shape) -> int:
     """The largest cells whose frequencies hold the band with room to spare.
 
     Beyond the band there must be room, because pooling folds what lies above the cells' highest
     frequency back onto what lies below it.
     """
-    if shape[1] * shape[2] < _POOLED:
+    if shape[1] * shape[2] < _MIN_POOLED_SITES:
         return 1
-    for side in _SIDES:
-        chunk = mechanism._chunks(shape, side)[0]
-        if max(precision.reach(*mechanism._task(chunk), side)) <= _ROOM:
+    for side in _CELL_SIDES:
+        chunk = mechanism._split_chunks(shape, side)[0]
+        if (
+            max(precision.estimate_band_share(*mechanism._build_target(chunk), side))
+            <= _MAX_BAND_SHARE
+        ):
             return side
     return 1
 
 
-def _estimates(
+def _estimate_boxes(
     vector: Array, size: Size, band: Band, sigma: float, noise: Noise | None
 ) -> list[Array]:
     """Boxes (F, G, K) of the best estimate and, where there is ``noise``, of two more."""
-    places, clarity = devices.constant(band.places), devices.constant(band.clarity)
-    bins = prior.bins(size, band.shape)
-    kinds, number = devices.constant(bins)[places], int(bins[-1]) + 1
-    variance, spectrum = (sigma / clarity) ** 2, devices.constant(band.spectrum)
+    places, clarity = devices.send_constant(band.places), devices.send_constant(band.clarity)
+    bins = prior.assign_bins(size, band.shape)
+    kinds, number = devices.send_constant(bins)[places], int(bins[-1]) + 1
+    variance, spectrum = (sigma / clarity) ** 2, devices.send_constant(band.spectrum)
     noisy = vector / clarity
-    signal = prior.fitted(noisy, spectrum, variance, kinds, number)
-    wanted = [noisy * prior.gain(signal, variance)]
-    if noise is not None:  # `wiener.local` starts from what is shrunk much less
-        fresh = device_graphs.gaussian(noise, sigma, len(vector)) / clarity
-        little = prior.gain(_LITTLE * signal, variance)
+    signal = prior.fit_prior(noisy, spectrum, variance, kinds, number)
+    wanted = [noisy * prior.compute_wiener_gain(signal, variance)]
+    if noise is not None:  # `wiener.filter_locally` starts from what is shrunk much less
+        fresh = device_graphs.sample_device_gaussian(noise, sigma, len(vector)) / clarity
+        little = prior.compute_wiener_gain(_WEAK_SHRINKAGE * signal, variance)
         wanted += [noisy * little, fresh * little]
     boxes = []
     for values in wanted:
@@ -243,25 +266,25 @@ def _estimates(
     return boxes
 
 
-def _sites(unit: Unit, shape: Shape) -> int:
+def _count_unit_sites(unit: Unit, shape: Shape) -> int:
     return min(unit.sites or 1, math.prod(shape[:3]))
 
 
-def _matrices(size: Size, band: Band, kind: Any) -> list[Array]:
+def _list_cosine_matrices(size: Size, band: Band, kind: Any) -> list[Array]:
     return [
-        devices.constant(transforms.cosine_matrix(length, kept, kind))
+        devices.send_constant(transforms.cosine_matrix(length, kept, kind))
         for length, kept in zip(size, band.shape, strict=True)
     ]
 
 
-def _spread(box: Array, size: Size, band: Band) -> Array:
+def _expand_box(box: Array, size: Size, band: Band) -> Array:
     """Coefficients (F, G, K) as pictures of each temporal frequency, (F, h, w)."""
-    _, high, wide = _matrices(size, band, np.float32)
-    with devices.coarse():
-        return transforms.along_plane(box, high, wide)
+    _, high, wide = _list_cosine_matrices(size, band, np.float32)
+    with devices.allow_coarse_products():
+        return transforms.transform_along_plane(box, high, wide)
 
 
-def _planes(sums: Array, counts: Array) -> Iterator[Array]:
+def _split_colours(sums: Array, counts: Array) -> Iterator[Array]:
     """Luma and two chroma of (T, h, w, 3), about zero: whole or half numbers, so exact.
 
     Args:
@@ -276,30 +299,30 @@ def _planes(sums: Array, counts: Array) -> Iterator[Array]:
         yield plane
 
 
-def _frames(planes: list[Array], chunk: Chunk, side: int) -> Iterator[Array]:
+def _merge_planes(planes: list[Array], chunk: Chunk, side: int) -> Iterator[Array]:
     """Blocks of uint8 RGB frames from luma and chroma of cells about zero, (T, h, w) each."""
     if side == 1:
         together = devices.batch_frames(*chunk.size[1:])
         for start in range(0, len(planes[0]), together):
-            yield painted([plane[start : start + together] for plane in planes], _COLOURS)
+            yield paint_frames([plane[start : start + together] for plane in planes], _COLOURS)
         return
-    share = devices.constant(_share(chunk.size[1:], side))
+    share = devices.send_constant(_compute_cell_share(chunk.size[1:], side))
     for plane in planes:
         plane *= share
     together = 1 if devices.is_cpu() else devices.batch_frames(*chunk.size[1:])
     for start in range(0, len(planes[0]), together):
-        small = mixed([plane[start : start + together] for plane in planes], _COLOURS)
-        yield transforms.to_bytes(small, chunk.size[1:], side, "cubic")
+        small = mix_planes([plane[start : start + together] for plane in planes], _COLOURS)
+        yield transforms.enlarge_to_bytes(small, chunk.size[1:], side, "cubic")
 
 
 @lru_cache(maxsize=16)
-def _share(frame: tuple[int, ...], side: int) -> np.ndarray:
+def _compute_cell_share(frame: tuple[int, ...], side: int) -> np.ndarray:
     """What makes a cell the mean of its sites, (1, h, w): short ones have fewer."""
-    counts = gaussian_video.inside((1, frame[0], frame[1]), (1, side, side))[..., 0]
+    counts = gaussian_video.count_sites_inside((1, frame[0], frame[1]), (1, side, side))[..., 0]
     return (side / counts).astype(np.float32)
 
 
-def _error(plan: Precision) -> float:
+def _compute_rounding_bound(plan: Precision) -> float:
     """How far rounding can move a chunk's measured vector."""
-    energy = sum(float(np.sum(band.weights**2)) for band in plan.bands)
-    return _LARGEST * plan.side * transforms.error_bound(plan.size) * math.sqrt(energy)
+    energy = sum(float(np.sum(band.weights**2)) for band in plan.output_bands)
+    return _MAX_COMPONENT * plan.side * transforms.error_bound(plan.size) * math.sqrt(energy)

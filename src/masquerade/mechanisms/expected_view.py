@@ -22,17 +22,17 @@ from typing import Any
 
 import numpy as np
 
-from masquerade._formatting import counted
+from masquerade._formatting import format_count
 from masquerade.guarantee import WHOLE_FILE
 from masquerade.mechanism import Mechanism, Plan, Shapes
 from masquerade.mechanisms import prior
 from masquerade.mechanisms.prior import Size
 
-ENCODED = 1.5  # of that, by rounding to bytes and an encoder
-_SPREAD = 41.0**2  # variance of a channel within frames, by the prior
+ENCODING_ERROR = 1.5  # of that, by rounding to bytes and an encoder
+_CHANNEL_VARIANCE = 41.0**2  # variance of a channel within frames, by the prior
 
 
-def denoised(size: Size, spectrum: np.ndarray, fidelity: np.ndarray | float) -> float:
+def compute_denoised_share(size: Size, spectrum: np.ndarray, fidelity: np.ndarray | float) -> float:
     """Share that is left by the best linear guess from coefficients with noise.
 
     One of prior variance P that was released with noise of variance 1/L keeps P L / (1 + P L).
@@ -42,13 +42,13 @@ def denoised(size: Size, spectrum: np.ndarray, fidelity: np.ndarray | float) -> 
         spectrum: P of each released coefficient of luma; 0 for brightness, which does not count.
         fidelity: L of each.
     """
-    whole, brightness = prior.energy(size)
+    whole, brightness = prior.compute_prior_energy(size)
     total = whole - brightness
     gain = spectrum * fidelity
     return float(np.sum(spectrum * gain / (1 + gain))) / total if total > 0 else 0.0
 
 
-def raw(variance: float, *, projected: float = 1.0) -> float:
+def compute_raw_share(variance: float, *, projected: float = 1.0) -> float:
     """Share of what is shown that is the picture, where noise is shown with it.
 
     Args:
@@ -57,14 +57,16 @@ def raw(variance: float, *, projected: float = 1.0) -> float:
             of the others looks like noise as well.
 
     Example:
-        >>> round(raw(0.0), 2), round(raw(240.0**2), 2), round(raw(0.0, projected=1 / 75), 2)
-        (1.0, 0.08, 0.04)
+        >>> round(compute_raw_share(0.0), 2), round(compute_raw_share(240.0**2), 2)
+        (1.0, 0.08)
+        >>> round(compute_raw_share(0.0, projected=1 / 75), 2)
+        0.04
     """
-    seen = projected * _SPREAD
-    return seen / (seen + ((1 - projected) * _SPREAD + variance) / 3)
+    seen = projected * _CHANNEL_VARIANCE
+    return seen / (seen + ((1 - projected) * _CHANNEL_VARIANCE + variance) / 3)
 
 
-def beyond(frames: Sequence[np.ndarray], high: np.ndarray, wide: np.ndarray) -> float:
+def measure_stray_detail(frames: Sequence[np.ndarray], high: np.ndarray, wide: np.ndarray) -> float:
     """The most of a frame's grey that no output can show, root mean square; a hint that one is not.
 
     Args:
@@ -81,16 +83,16 @@ def beyond(frames: Sequence[np.ndarray], high: np.ndarray, wide: np.ndarray) -> 
     return most
 
 
-_SHAPES = 0.1  # share of a picture's variation below which nothing of it was to be seen
-_SCENE = 0.7  # above which people and things could be told
-_WIDEST = 1.0  # public ranges that noise on a number may be wide,
-_WIDEST_AVERAGED = 10.0  # if many rows can be averaged
-_UNITS = ("frame", "value")  # that are tried instead, the widest first
-_MOST_TIMES = 14  # so often an epsilon is doubled,
-_MOST_EPSILON = 20.0  # up to where it still protects something
+_MIN_SHAPE_SHARE = 0.1  # share of a picture's variation below which nothing of it was to be seen
+_MIN_SCENE_SHARE = 0.7  # above which people and things could be told
+_MAX_NOISE_RANGES = 1.0  # public ranges that noise on a number may be wide,
+_MAX_AVERAGED_RANGES = 10.0  # if many rows can be averaged
+_SUGGESTED_UNITS = ("frame", "value")  # that are tried instead, the widest first
+_MAX_DOUBLINGS = 14  # so often an epsilon is doubled,
+_MAX_SUGGESTED_EPSILON = 20.0  # up to where it still protects something
 
 
-class Sight(StrEnum):
+class ExpectedView(StrEnum):
     """What is left to see."""
 
     GREY = "plain grey or noise"
@@ -99,25 +101,25 @@ class Sight(StrEnum):
     NOISE = "numbers that are noise alone"
 
 
-USELESS = (Sight.GREY, Sight.NOISE)  # not written unasked
+USELESS_VIEWS = (ExpectedView.GREY, ExpectedView.NOISE)  # not written unasked
 
 
-def expect(plan: Plan, shapes: Shapes, *, is_video: bool) -> Sight | None:
+def predict_view(plan: Plan, shapes: Shapes, *, is_video: bool) -> ExpectedView | None:
     """What to expect of a release; None where there is nothing to say."""
     if not is_video:
-        return Sight.NOISE if _is_noise(plan, shapes) else None
+        return ExpectedView.NOISE if _is_noise(plan, shapes) else None
     share = plan.visible_share
     if share is None:
         return None
-    if share < _SHAPES:
-        return Sight.GREY
-    return Sight.SHAPES if share < _SCENE else Sight.SCENE
+    if share < _MIN_SHAPE_SHARE:
+        return ExpectedView.GREY
+    return ExpectedView.SHAPES if share < _MIN_SCENE_SHARE else ExpectedView.SCENE
 
 
 def _is_noise(plan: Plan, shapes: Shapes) -> bool:
     is_whole = plan.guarantee.unit.name in WHOLE_FILE
     is_averaged = not is_whole and max(shape[0] for shape in shapes) > 1
-    return _ranges_off(plan) > (_WIDEST_AVERAGED if is_averaged else _WIDEST)
+    return _ranges_off(plan) > (_MAX_AVERAGED_RANGES if is_averaged else _MAX_NOISE_RANGES)
 
 
 def _ranges_off(plan: Plan) -> float:
@@ -128,17 +130,17 @@ def _ranges_off(plan: Plan) -> float:
     return error / (unit.high - unit.low)
 
 
-def said(sight: Sight | None) -> list[str]:
+def describe_view(sight: ExpectedView | None) -> list[str]:
     """The sentence, where there is one."""
     return [] if sight is None else [f"Expect {sight.value}."]
 
 
-def tally(sights: Iterable[Sight | None]) -> list[str]:
+def summarise_views(sights: Iterable[ExpectedView | None]) -> list[str]:
     """The same of several files, the worst first."""
     found = Counter(sights)
     return [
-        f"Expect {sight.value} in {counted(found[sight], 'file')}."
-        for sight in Sight
+        f"Expect {sight.value} in {format_count(found[sight], 'file')}."
+        for sight in ExpectedView
         if found[sight]
     ]
 
@@ -149,13 +151,13 @@ def refuse_useless(mechanism: Mechanism, plan: Plan, shapes: Shapes, *, is_video
     Raises:
         ValueError: if that is to be expected.
     """
-    sight = expect(plan, shapes, is_video=is_video)
-    if sight not in USELESS:
+    sight = predict_view(plan, shapes, is_video=is_video)
+    if sight not in USELESS_VIEWS:
         return
-    if sight is Sight.NOISE:
+    if sight is ExpectedView.NOISE:
         rule = "numbers that mean something"
         why = f"noise {_ranges_off(plan):.3g} times as wide as the public range"
-        remedy = _remedy(mechanism, shapes)
+        remedy = _suggest_settings(mechanism, shapes)
     else:
         rule = "a release in which something can be seen"
         why = f"about {100 * (plan.visible_share or 0.0):.2g} % of the picture is left"
@@ -167,7 +169,7 @@ def refuse_useless(mechanism: Mechanism, plan: Plan, shapes: Shapes, *, is_video
     )
 
 
-def _remedy(mechanism: Any, shapes: Shapes) -> str:
+def _suggest_settings(mechanism: Any, shapes: Shapes) -> str:
     """Units and epsilons that would leave something of numbers."""
 
     def leaves_something(**changes: Any) -> bool:
@@ -175,13 +177,13 @@ def _remedy(mechanism: Any, shapes: Shapes) -> str:
 
     known, found = {each.name for each in fields(mechanism)}, list[str]()
     if {"unit", "pixels"} <= known:
-        units = (unit for unit in _UNITS if leaves_something(unit=unit, pixels=None))
+        units = (unit for unit in _SUGGESTED_UNITS if leaves_something(unit=unit, pixels=None))
         found += [f"--unit {unit}" for unit in units][:1]
     if "epsilon" in known:
-        several = [mechanism.epsilon * 2**times for times in range(1, _MOST_TIMES)]
+        several = [mechanism.epsilon * 2**times for times in range(1, _MAX_DOUBLINGS)]
         found += [
             f"--epsilon {each:g}"
             for each in several
-            if each <= _MOST_EPSILON and leaves_something(epsilon=each)
+            if each <= _MAX_SUGGESTED_EPSILON and leaves_something(epsilon=each)
         ][:1]
     return f"Choose {' or '.join(found) or 'a smaller unit or a larger epsilon'}"

@@ -19,19 +19,25 @@ from typing import Any
 import numpy as np
 
 from masquerade import _check
-from masquerade._optional import Later
+from masquerade._optional import lazy_module
 from masquerade.io.atomic import write_whole
-from masquerade.io.downloads import fetch
-from masquerade.io.downloads import names as asset_names
+from masquerade.io.downloads import fetch_asset
+from masquerade.io.downloads import list_assets as asset_names
 from masquerade.mechanism import Frames, Heuristic, Shape, as_video
 from masquerade.noise import Noise
-from masquerade.vision.face_detector import Detector, Layout, Search, least_score, load_detector
-from masquerade.vision.tracks import Tracks, followed
+from masquerade.vision.face_detector import (
+    FaceDetector,
+    FaceSearch,
+    OutputLayout,
+    least_score,
+    load_detector,
+)
+from masquerade.vision.tracks import FaceTracks, follow_faces
 
-cv2 = Later("cv2", extra="vision")
+cv2 = lazy_module("cv2", extra="vision")
 
 
-_TILES = 4  # at most so many tiles of a scaled mosaic lie across a face
+_MAX_TILES = 4  # at most so many tiles of a scaled mosaic lie across a face
 
 
 class CoverStyle(StrEnum):
@@ -42,7 +48,7 @@ class CoverStyle(StrEnum):
     MOSAIC = "mosaic"
 
 
-class Strength(StrEnum):
+class BlurStrength(StrEnum):
     """Whether the kernel grows with the face or is as a paper gives it."""
 
     SCALED = "scaled"
@@ -50,7 +56,7 @@ class Strength(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cover:
+class FaceCover:
     """How faces are painted over.
 
     Args:
@@ -62,49 +68,55 @@ class Cover:
     """
 
     style: CoverStyle
-    strength: Strength
+    strength: BlurStrength
     kernel: int
     sigma: float
     margin: float
 
-    def over(self, frame: np.ndarray, boxes: np.ndarray) -> np.ndarray:
+    def cover_faces(self, frame: np.ndarray, boxes: np.ndarray) -> np.ndarray:
         """A copy of ``frame`` with the faces in ``boxes`` (N, 4) covered."""
         painted = frame.copy()
         for box in boxes:
             size = box[2:] - box[:2]
             columns, rows = (
-                _span(box[axis], box[axis + 2], size[axis] * self.margin, end=frame.shape[1 - axis])
+                _find_span(
+                    box[axis], box[axis + 2], size[axis] * self.margin, end=frame.shape[1 - axis]
+                )
                 for axis in (0, 1)
             )
             part = painted[rows, columns]
             if part.size:
                 radius = size * (0.5 + self.margin)
-                inside = _ellipse(rows, columns, centre=(box[:2] + box[2:]) / 2, radius=radius)
-                part[inside] = self._hidden(part, face=float(max(size)))[inside]
+                inside = _make_ellipse_mask(
+                    rows, columns, centre=(box[:2] + box[2:]) / 2, radius=radius
+                )
+                part[inside] = self._cover_part(part, face=float(max(size)))[inside]
         return painted
 
-    def _hidden(self, part: np.ndarray, *, face: float) -> np.ndarray:
+    def _cover_part(self, part: np.ndarray, *, face: float) -> np.ndarray:
         """What stands in the place of ``part``, which holds a face of that many pixels."""
         if self.style is CoverStyle.SOLID:
             return np.zeros_like(part)
-        is_scaled = self.strength is Strength.SCALED
+        is_scaled = self.strength is BlurStrength.SCALED
         if self.style is CoverStyle.MOSAIC:
-            tile = max(self.kernel, face / _TILES) if is_scaled else self.kernel
-            return _enlarged(_shrunk(part, tile), part.shape, cv2.INTER_NEAREST)
-        small = _shrunk(part, max(1.0, face / self.kernel) if is_scaled else 1.0)
+            tile = max(self.kernel, face / _MAX_TILES) if is_scaled else self.kernel
+            return _enlarge_part(_shrink_part(part, tile), part.shape, cv2.INTER_NEAREST)
+        small = _shrink_part(part, max(1.0, face / self.kernel) if is_scaled else 1.0)
         width = (self.kernel, self.kernel)
         blurred = cv2.GaussianBlur(small, width, self.sigma, borderType=cv2.BORDER_REPLICATE)
-        return _enlarged(blurred, part.shape, cv2.INTER_LINEAR)
+        return _enlarge_part(blurred, part.shape, cv2.INTER_LINEAR)
 
 
-def _span(low: float, high: float, margin: float, *, end: int) -> slice:
+def _find_span(low: float, high: float, margin: float, *, end: int) -> slice:
     """The pixels from ``low`` to ``high`` and a margin around, inside the frame."""
     return slice(
         min(end, max(0, math.floor(low - margin))), max(0, min(end, math.ceil(high + margin)))
     )
 
 
-def _ellipse(rows: slice, columns: slice, *, centre: np.ndarray, radius: np.ndarray) -> np.ndarray:
+def _make_ellipse_mask(
+    rows: slice, columns: slice, *, centre: np.ndarray, radius: np.ndarray
+) -> np.ndarray:
     """Which pixels of the part lie in the ellipse, by their centres."""
     across, down = (
         (np.arange(span.start, span.stop) + 0.5 - middle) / max(length, 0.5)
@@ -113,7 +125,7 @@ def _ellipse(rows: slice, columns: slice, *, centre: np.ndarray, radius: np.ndar
     return np.asarray(across[None, :] ** 2 + down[:, None] ** 2 <= 1.0)
 
 
-def _shrunk(part: np.ndarray, factor: float) -> np.ndarray:
+def _shrink_part(part: np.ndarray, factor: float) -> np.ndarray:
     tall, wide = (max(1, round(side / factor)) for side in part.shape[:2])
     return (
         part
@@ -122,12 +134,12 @@ def _shrunk(part: np.ndarray, factor: float) -> np.ndarray:
     )
 
 
-def _enlarged(small: np.ndarray, shape: tuple[int, ...], interpolation: int) -> np.ndarray:
+def _enlarge_part(small: np.ndarray, shape: tuple[int, ...], interpolation: int) -> np.ndarray:
     return np.asarray(cv2.resize(small, shape[1::-1], interpolation=interpolation))
 
 
-_WIDEST = 4095  # pixels of a kernel
-_LONGEST = 1000  # frames that wait in memory
+_MAX_KERNEL_PX = 4095  # pixels of a kernel
+_MAX_WAITING_FRAMES = 1000  # frames that wait in memory
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -190,8 +202,8 @@ class FaceBlur(Heuristic):
         _check.not_negative(margin=self.margin, hold=self.hold)
         _check.at_least(0.5, "Below, faces would stay as they are.", sigma=self.sigma)
         _check.at_most(1e6, sigma=self.sigma)
-        _check.at_most(_WIDEST, kernel=self.kernel)
-        _check.at_most(_LONGEST, hold=self.hold, every=self.every)
+        _check.at_most(_MAX_KERNEL_PX, kernel=self.kernel)
+        _check.at_most(_MAX_WAITING_FRAMES, hold=self.hold, every=self.every)
         _check.at_most(10, margin=self.margin)
         if self.kernel % 2 == 0 or self.kernel < 3:
             raise ValueError(f"Expected kernel to be odd and >= 3, got kernel={self.kernel}.")
@@ -206,12 +218,12 @@ class FaceBlur(Heuristic):
                 f"Expected min_size <= max_size, got min_size={self.min_size} and "
                 f"max_size={self.max_size}; no face would be covered."
             )
-        _check.choice(CoverStyle, style=self.style)
-        _check.choice(Strength, strength=self.strength)
-        _check.choice(Layout, detector_layout=self.detector_layout)
+        _check.parse_choice(CoverStyle, style=self.style)
+        _check.parse_choice(BlurStrength, strength=self.strength)
+        _check.parse_choice(OutputLayout, detector_layout=self.detector_layout)
         if self.leave_alone is not None:
             object.__setattr__(self, "leave_alone", tuple(self.leave_alone))
-            self._regions()
+            self._list_regions()
 
     @property
     def hides(self) -> str:
@@ -223,9 +235,9 @@ class FaceBlur(Heuristic):
         """Faces alone change."""
         return True
 
-    def fields(self) -> dict[str, Any]:
+    def encode_fields(self) -> dict[str, Any]:
         """The public fields; where the private file goes is not one of them."""
-        return {**super().fields(), "export": None}
+        return {**super().encode_fields(), "export": None}
 
     def stream(self, frames: Frames, shape: Shape, noise: Noise) -> Frames:
         """The frames with covered faces; each waits for ``hold + 2 * (every - 1)`` more at most.
@@ -234,32 +246,32 @@ class FaceBlur(Heuristic):
         """
         shape = as_video(shape)
         if self.export is not None:
-            _check_room(Path(self.export))
-        return self._stream(frames, shape, self._load())
+            _check_export_path(Path(self.export))
+        return self._stream_covered(frames, shape, self._load_detector())
 
-    def _stream(self, frames: Frames, shape: Shape, detect: Detector) -> Frames:
-        cover = Cover(
+    def _stream_covered(self, frames: Frames, shape: Shape, detect: FaceDetector) -> Frames:
+        cover = FaceCover(
             style=CoverStyle(self.style),
-            strength=Strength(self.strength),
+            strength=BlurStrength(self.strength),
             kernel=self.kernel,
             sigma=self.sigma,
             margin=self.margin,
         )
-        search = Search(detect=detect, thresh=self.thresh, every=self.every)
-        tracks = Tracks(hold=self.hold, every=self.every)
-        found = search.over(frames, count=shape[0])
+        search = FaceSearch(detect=detect, thresh=self.thresh, every=self.every)
+        tracks = FaceTracks(hold=self.hold, every=self.every)
+        found = search.search_frames(frames, count=shape[0])
         sized = ((frame, self._of_size(faces)) for frame, faces in found)
-        for frame, boxes in followed(sized, tracks):
-            yield self._restored(cover.over(frame, boxes), frame)
+        for frame, boxes in follow_faces(sized, tracks):
+            yield self._restore_regions(cover.cover_faces(frame, boxes), frame)
         if self.export is not None:
-            _check_room(Path(self.export))
+            _check_export_path(Path(self.export))
             write_whole(Path(self.export), _as_json(tracks, shape), is_private=True)
 
-    def _load(self) -> Detector:
+    def _load_detector(self) -> FaceDetector:
         is_asset = self.detector in asset_names()
         return load_detector(
-            fetch(self.detector) if is_asset else Path(self.detector),
-            layout=Layout(self.detector_layout),
+            fetch_asset(self.detector) if is_asset else Path(self.detector),
+            layout=OutputLayout(self.detector_layout),
             thresh=least_score(self.thresh, every=self.every),
             height=self.detect_height,
         )
@@ -270,17 +282,17 @@ class FaceBlur(Heuristic):
         is_covered = (sides >= (self.min_size or 0)) & (sides <= (self.max_size or np.inf))
         return np.asarray(faces[is_covered])
 
-    def _restored(self, painted: np.ndarray, frame: np.ndarray) -> np.ndarray:
+    def _restore_regions(self, painted: np.ndarray, frame: np.ndarray) -> np.ndarray:
         """The painted frame with the regions that are left alone."""
-        for region in self._regions():
+        for region in self._list_regions():
             painted[region] = frame[region]
         return painted
 
-    def _regions(self) -> list[tuple[slice, slice]]:
-        return [_region(text) for text in self.leave_alone or ()]
+    def _list_regions(self) -> list[tuple[slice, slice]]:
+        return [_parse_region(text) for text in self.leave_alone or ()]
 
 
-def _region(text: str) -> tuple[slice, slice]:
+def _parse_region(text: str) -> tuple[slice, slice]:
     """The rows and columns of "x,y,width,height"."""
     try:
         left, top, width, height = (int(number) for number in str(text).split(","))
@@ -294,7 +306,7 @@ def _region(text: str) -> tuple[slice, slice]:
     return slice(top, top + height), slice(left, left + width)
 
 
-def _check_room(path: Path) -> None:
+def _check_export_path(path: Path) -> None:
     """Refuse a path at which no new file can stand."""
     if not path.parent.is_dir():
         raise ValueError(f"Expected the folder {path.parent} to exist; make it first.")
@@ -302,7 +314,7 @@ def _check_room(path: Path) -> None:
         raise FileExistsError(f"{path} stands there already; choose another name for export.")
 
 
-def _as_json(tracks: Tracks, shape: Shape) -> bytes:
+def _as_json(tracks: FaceTracks, shape: Shape) -> bytes:
     """The tracks as a file that says of itself that it is private."""
     found = sorted(tracks.ended + tracks.live, key=lambda track: track.frames[0])
     content = {

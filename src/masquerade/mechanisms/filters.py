@@ -16,18 +16,18 @@ from enum import StrEnum
 import numpy as np
 
 from masquerade import _check
-from masquerade._optional import Later
+from masquerade._optional import lazy_module
 from masquerade.mechanism import Frames, Heuristic, Shape, Value, arrays_of, as_video
 from masquerade.mechanisms.given_masks import InsideMasks
 from masquerade.noise import Noise
-from masquerade.noise.source import rough_gaussian
+from masquerade.noise.source import sample_rough_gaussian
 
-cv2 = Later("cv2", extra="vision")
+cv2 = lazy_module("cv2", extra="vision")
 
 
 _WIDEST_BLUR = 4095  # pixels: more than a frame of a film is wide
-_NARROWEST = 0.5
-_UNCHANGED = "Below, the video would come out as it went in."
+_MIN_SIGMA = 0.5
+_NO_CHANGE_REMARK = "Below, the video would come out as it went in."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +53,7 @@ class Blur(InsideMasks):
     def __post_init__(self) -> None:
         super().__post_init__()
         _check.count(kernel=self.kernel)
-        _check.at_least(3, _UNCHANGED, kernel=self.kernel)
+        _check.at_least(3, _NO_CHANGE_REMARK, kernel=self.kernel)
         _check.at_most(_WIDEST_BLUR, kernel=self.kernel)
         if self.kernel % 2 == 0:
             raise ValueError(
@@ -61,7 +61,7 @@ class Blur(InsideMasks):
                 f"use {self.kernel - 1} or {self.kernel + 1}."
             )
         _check.positive(sigma=self.sigma)
-        _check.at_least(_NARROWEST, _UNCHANGED, sigma=self.sigma)
+        _check.at_least(_MIN_SIGMA, _NO_CHANGE_REMARK, sigma=self.sigma)
         _check.at_most(1e6, sigma=self.sigma)
 
     @property
@@ -69,20 +69,20 @@ class Blur(InsideMasks):
         """Fine detail."""
         return f"detail finer than about {self.kernel} pixels, such as faces and writing"
 
-    def weights(self) -> np.ndarray:
+    def compute_kernel(self) -> np.ndarray:
         """The filter along one axis, (kernel,) float64; it sums to 1.
 
         Example:
-            >>> Blur(kernel=3, sigma=1.0).weights().round(3).tolist()
+            >>> Blur(kernel=3, sigma=1.0).compute_kernel().round(3).tolist()
             [0.274, 0.452, 0.274]
         """
         away = np.arange(self.kernel) - self.kernel // 2
         bell = np.exp(-0.5 * np.square(away / self.sigma))
         return np.asarray(bell / bell.sum())
 
-    def changed(self, frames: Frames, shape: Shape, noise: Noise) -> Frames:
+    def change_frames(self, frames: Frames, shape: Shape, noise: Noise) -> Frames:
         """The blurred frames."""
-        line = self.weights().astype(np.float32)
+        line = self.compute_kernel().astype(np.float32)
         for frame in frames:
             # Right to half a level; cv2.GaussianBlur rounds its weights and is off by up to four.
             yield cv2.sepFilter2D(np.ascontiguousarray(frame), cv2.CV_8U, line, line)
@@ -119,7 +119,7 @@ class Mosaic(InsideMasks):
         """What is smaller than a block."""
         return f"detail inside blocks of {self.block} x {self.block} pixels"
 
-    def changed(self, frames: Frames, shape: Shape, noise: Noise) -> Frames:
+    def change_frames(self, frames: Frames, shape: Shape, noise: Noise) -> Frames:
         """The frames in blocks."""
         _, height, width, _ = as_video(shape)
         tops, lefts = np.arange(0, height, self.block), np.arange(0, width, self.block)
@@ -151,18 +151,18 @@ def flat_cells(frame: np.ndarray, tops: np.ndarray, lefts: np.ndarray) -> np.nda
     return np.repeat(np.repeat(means, wide, axis=1), tall, axis=0)
 
 
-_GREY = 128
-_LEAST = 0.01
+_GREY_LEVEL = 128
+_MIN_SHARE = 0.01
 
 
-class Redraw(StrEnum):
+class RedrawRule(StrEnum):
     """When a new mask is drawn."""
 
     FRAME = "frame"
     VIDEO = "video"
 
 
-class Fill(StrEnum):
+class MaskFill(StrEnum):
     """What a mask does to what it covers."""
 
     GREY = "grey"
@@ -198,41 +198,45 @@ class RandomMask(InsideMasks):
     def __post_init__(self) -> None:
         super().__post_init__()
         _check.probability(share=self.share)
-        _check.at_least(_LEAST, "Below, the video would come out as it went in.", share=self.share)
+        _check.at_least(
+            _MIN_SHARE, "Below, the video would come out as it went in.", share=self.share
+        )
         _check.count(block=self.block)
         _check.at_most(65535, block=self.block)
-        _check.choice(Redraw, redraw=self.redraw)
-        _check.choice(Fill, fill=self.fill)
+        _check.parse_choice(RedrawRule, redraw=self.redraw)
+        _check.parse_choice(MaskFill, fill=self.fill)
         _check.positive(sigma=self.sigma)
         _check.at_most(255.0, sigma=self.sigma)
 
     @property
     def hides(self) -> str:
         """The covered blocks."""
-        where = "each frame" if self.redraw == Redraw.FRAME else "the picture, the same throughout"
+        where = (
+            "each frame" if self.redraw == RedrawRule.FRAME else "the picture, the same throughout"
+        )
         return f"a random share of {self.share:g} of {where}"
 
-    def changed(self, frames: Frames, shape: Shape, noise: Noise) -> Frames:
+    def change_frames(self, frames: Frames, shape: Shape, noise: Noise) -> Frames:
         """The frames with their masks on."""
         _, height, width, _ = as_video(shape)
-        mask = self._mask(height, width, noise)
+        mask = self._sample_block_mask(height, width, noise)
         for number, frame in enumerate(frames):
-            if number and self.redraw == Redraw.FRAME:
-                mask = self._mask(height, width, noise)
+            if number and self.redraw == RedrawRule.FRAME:
+                mask = self._sample_block_mask(height, width, noise)
             masked = np.array(frame, order="C")
-            np.putmask(masked, mask, self._filling(frame, noise))
+            np.putmask(masked, mask, self._sample_filling(frame, noise))
             yield masked
 
-    def _filling(self, frame: np.ndarray, noise: Noise) -> np.ndarray | int:
-        if self.fill == Fill.GREY:
-            return _GREY
-        noisy = frame + self.sigma * rough_gaussian(frame.shape, noise)
+    def _sample_filling(self, frame: np.ndarray, noise: Noise) -> np.ndarray | int:
+        if self.fill == MaskFill.GREY:
+            return _GREY_LEVEL
+        noisy = frame + self.sigma * sample_rough_gaussian(frame.shape, noise)
         return np.asarray(np.clip(np.rint(noisy), 0, 255), np.uint8)
 
-    def _mask(self, height: int, width: int, noise: Noise) -> np.ndarray:
+    def _sample_block_mask(self, height: int, width: int, noise: Noise) -> np.ndarray:
         """Which numbers are covered, (H, W * 3) bool; the three of a pixel together."""
         down, right = np.arange(height) // self.block, np.arange(width) // self.block
-        covered = noise.uniform((int(down[-1]) + 1, int(right[-1]) + 1)) < self.share
+        covered = noise.sample_uniform((int(down[-1]) + 1, int(right[-1]) + 1)) < self.share
         return np.take(np.take(covered, np.repeat(right, 3), axis=1), down, axis=0)
 
 
@@ -304,15 +308,18 @@ class LowResolution(Heuristic):
     def stream(self, frames: Frames, shape: Shape, noise: Noise) -> Frames:
         """The frames, all moved alike, in flat cells."""
         _, height, width, _ = as_video(shape)
-        source = self._movement(height, width, noise)
-        tops, lefts = _starts(height, self.rows), _starts(width, self.columns)
+        source = self._sample_shift_map(height, width, noise)
+        tops, lefts = (
+            _compute_cell_starts(height, self.rows),
+            _compute_cell_starts(width, self.columns),
+        )
         for frame in frames:
             moved = np.take(frame.reshape(-1, 3), source, axis=0)  # (H, W, 3)
             yield flat_cells(moved, tops, lefts)
 
-    def _movement(self, height: int, width: int, noise: Noise) -> np.ndarray:
+    def _sample_shift_map(self, height: int, width: int, noise: Noise) -> np.ndarray:
         """For each pixel which pixel of the input it shows, (H, W), from one random draw."""
-        turn, size, right, down = (2 * noise.uniform(4) - 1).tolist()
+        turn, size, right, down = (2 * noise.sample_uniform(4) - 1).tolist()
         angle, size = math.radians(self.rotation * turn), 1 + self.scale * size
         along, across = math.cos(angle) / size, math.sin(angle) / size
         middle_x, middle_y = (width - 1) / 2, (height - 1) / 2
@@ -323,7 +330,7 @@ class LowResolution(Heuristic):
         return np.asarray(from_y * width + from_x).astype(np.intp)
 
 
-def _starts(size: int, cells: int) -> np.ndarray:
+def _compute_cell_starts(size: int, cells: int) -> np.ndarray:
     """Where each of ``cells`` near-equal cells begins; never more cells than pixels."""
     cells = min(cells, size)
     return np.arange(cells) * size // cells

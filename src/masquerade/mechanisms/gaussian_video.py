@@ -21,29 +21,37 @@ from typing import ClassVar
 import numpy as np
 
 from masquerade import _check
-from masquerade.accounting.compose import epsilon
+from masquerade.accounting.compose import compute_epsilon
 from masquerade.errors import BadInput
 from masquerade.events import DpEvent, GaussianDpEvent
-from masquerade.guarantee import Accountant, Guarantee, Kind, Relation, Unit, UnitName, chosen_unit
+from masquerade.guarantee import (
+    Accountant,
+    Guarantee,
+    GuaranteeKind,
+    Relation,
+    Unit,
+    UnitName,
+    make_unit,
+)
 from masquerade.io import devices
-from masquerade.io.device_graphs import replayed
-from masquerade.io.devices import Array, batch_frames, fetch, gather, is_cpu
-from masquerade.io.streams import ahead
+from masquerade.io.device_graphs import replay_work
+from masquerade.io.devices import Array, batch_frames, fetch_array, gather, is_cpu
+from masquerade.io.streams import read_ahead
 from masquerade.mechanism import Frames, Plan, Shape, Shapes, VideoMechanism, as_video, first_unit
 from masquerade.mechanisms.prior import Size
-from masquerade.noise import Noise, Scale, rounded_bound, scale_for
+from masquerade.noise import Noise, Scale, compute_rounded_bound, find_scale
 from masquerade.tradeoff import gaussian_mu
 from masquerade.wording import delta_caveat
 
 
-def grid(size: Sequence[int], steps: Size) -> Size:
+def count_blocks(size: Sequence[int], steps: Size) -> Size:
     """Blocks along time, height and width; those at the far ends may be short."""
     t, h, w = (math.ceil(n / step) for n, step in zip(size[:3], steps, strict=True))
     return t, h, w
 
 
 @lru_cache(maxsize=16)
-def inside(size: Size, steps: Size, times: int = 1) -> np.ndarray:
+def count_sites_inside(size: Size, steps: Size, times: int = 1) -> np.ndarray:
     """How many sites of each block lie inside the video, (t, h, w, 1), times a number."""
     t, h, w = (
         np.minimum(step, extent - step * np.arange(math.ceil(extent / step)))
@@ -52,7 +60,7 @@ def inside(size: Size, steps: Size, times: int = 1) -> np.ndarray:
     return np.asarray((t[:, None, None] * h[:, None] * w)[..., None] * times)
 
 
-def sums(frames: Array, steps: Size, *, most: int = 255) -> Array:
+def sum_blocks(frames: Array, steps: Size, *, most: int = 255) -> Array:
     """Sums over blocks of (T, H, W, 3), in whole numbers; short ones at the far ends.
 
     Args:
@@ -66,19 +74,19 @@ def sums(frames: Array, steps: Size, *, most: int = 255) -> Array:
         if reach == 1:
             continue
         most *= reach
-        total = _summed(total, axis, step, reach, _kind(most))
+        total = _sum_along_axis(total, axis, step, reach, _choose_integer_type(most))
     return total
 
 
 def sum_pools(frames: list[Array], steps: Size) -> Array:
     """The same of uint8 frames (H, W, 3) that came one by one."""
     if not devices.is_cpu():
-        return sums(devices.gather(frames), steps)
-    small = np.stack([sums(frame[None], (1, *steps[1:]))[0] for frame in frames])
-    return sums(small, (steps[0], 1, 1), most=255 * steps[1] * steps[2])
+        return sum_blocks(devices.gather(frames), steps)
+    small = np.stack([sum_blocks(frame[None], (1, *steps[1:]))[0] for frame in frames])
+    return sum_blocks(small, (steps[0], 1, 1), most=255 * steps[1] * steps[2])
 
 
-def _summed(wide: Array, axis: int, step: int, reach: int, kind: type[np.integer]) -> Array:
+def _sum_along_axis(wide: Array, axis: int, step: int, reach: int, kind: type[np.integer]) -> Array:
     """Along one axis; ``reach`` is the longest block."""
     if not isinstance(wide, np.ndarray):
         return devices.block_sums(wide, axis, step, kind)
@@ -92,13 +100,16 @@ def _summed(wide: Array, axis: int, step: int, reach: int, kind: type[np.integer
     return total
 
 
-def _kind(most: int) -> type[np.integer]:
+def _choose_integer_type(most: int) -> type[np.integer]:
     """The narrowest numbers that hold sums up to ``most``: they are the quick ones."""
     narrow = np.int16 if most < 1 << 15 else np.int32
     return narrow if most < 1 << 31 else np.int64
 
 
-_MOST_AHEAD, _BYTES_AHEAD = 32, 1 << 27  # rebuilt frames that may wait: they come in bursts
+_MAX_FRAMES_AHEAD, _MAX_BYTES_AHEAD = (
+    32,
+    1 << 27,
+)  # rebuilt frames that may wait: they come in bursts
 _UNITS = tuple(name for name in UnitName if name is not UnitName.SHARD)
 
 
@@ -153,19 +164,19 @@ class GaussianVideo(VideoMechanism):
     def __post_init__(self) -> None:
         _check.positive(epsilon=self.epsilon)
         _check.delta(delta=self.delta)
-        _ = self.protected_unit  # refused here, or right
+        _ = self.privacy_unit  # refused here, or right
 
     @cached_property
-    def protected_unit(self) -> Unit:
+    def privacy_unit(self) -> Unit:
         """The unit, in 8-bit video."""
-        return chosen_unit(self.unit, self.pixels, low=0.0, high=255.0, among=_UNITS)
+        return make_unit(self.unit, self.pixels, low=0.0, high=255.0, among=_UNITS)
 
     @abstractmethod
-    def chunks(self, shape: Shape) -> list[Chunk]:
+    def list_chunks(self, shape: Shape) -> list[Chunk]:
         """The pieces that are measured, each by itself."""
 
     @abstractmethod
-    def distance(self, shape: Shape, unit: Unit) -> float:
+    def compute_distance_bound(self, shape: Shape, unit: Unit) -> float:
         """A bound on the L2 distance of two neighbours' vectors, all chunks together.
 
         It is that of the numbers really computed: if the arithmetic can move a vector by e, then
@@ -178,15 +189,17 @@ class GaussianVideo(VideoMechanism):
         """In how many numbers two neighbours' vectors can differ."""
 
     @abstractmethod
-    def measure(self, frames: Iterator[Array], chunk: Chunk) -> Array:
+    def measure_chunk(self, frames: Iterator[Array], chunk: Chunk) -> Array:
         """The vector of one chunk, in float64, on the chosen device."""
 
     def measure_together(self, frames: Array, chunk: Chunk) -> Array:
         """The same of frames (T, H, W, 3) that are on the device already."""
-        return self.measure(iter(frames), chunk)
+        return self.measure_chunk(iter(frames), chunk)
 
     @abstractmethod
-    def rebuild(self, measured: Array, chunk: Chunk, sigma: float, noise: Noise) -> Iterator[Array]:
+    def rebuild_frames(
+        self, measured: Array, chunk: Chunk, sigma: float, noise: Noise
+    ) -> Iterator[Array]:
         """Blocks of uint8 frames (B, H, W, 3) from the noisy vector.
 
         ``noise`` is for simulations; what was added to the vector is never drawn again.
@@ -194,7 +207,7 @@ class GaussianVideo(VideoMechanism):
 
     @property
     @abstractmethod
-    def released(self) -> str:
+    def output_description(self) -> str:
         """What leaves the house, in words."""
 
     @abstractmethod
@@ -202,23 +215,27 @@ class GaussianVideo(VideoMechanism):
         """The plan's expected error and visible share, by the public prior."""
 
     @lru_cache(maxsize=64)  # noqa: B019
-    def scale(self, shape: Shape) -> Scale:
+    def compute_scale(self, shape: Shape) -> Scale:
         """The noise that the target asks for, from half the distance: that to a blank unit."""
-        unit = self.protected_unit
-        return scale_for(
-            self.distance(shape, unit) / 2,
+        unit = self.privacy_unit
+        return find_scale(
+            self.compute_distance_bound(shape, unit) / 2,
             mu=gaussian_mu(self.epsilon, self.delta) / 2,
             coordinates=self.coordinates(shape, unit),
         )
 
-    def bound(self, shape: Shape, unit: Unit) -> float:
+    def compute_blank_distance(self, shape: Shape, unit: Unit) -> float:
         """Distance of the rounded vectors to those of a blank unit; twice it between any two."""
         coordinates = self.coordinates(shape, unit)
-        return rounded_bound(self.distance(shape, unit) / 2, self.scale(shape).grid, coordinates)
+        return compute_rounded_bound(
+            self.compute_distance_bound(shape, unit) / 2,
+            self.compute_scale(shape).grid,
+            coordinates,
+        )
 
-    def noisy(self, exact: Array, shape: Shape, noise: Noise) -> Array:
+    def add_grid_noise(self, exact: Array, shape: Shape, noise: Noise) -> Array:
         """The vector on the grid, with noise: the only thing that is ever made public."""
-        return noise.added(exact, self.scale(shape))
+        return noise.add_gaussian(exact, self.compute_scale(shape))
 
     def stream(self, frames: Frames, shape: Shape, noise: Noise) -> Frames:
         """Measure, add noise, rebuild, chunk by chunk.
@@ -228,70 +245,76 @@ class GaussianVideo(VideoMechanism):
         if not is_cpu():
             yield from self._stream_on_gpu(frames, shape, noise)
             return
-        room = max(2, min(_MOST_AHEAD, _BYTES_AHEAD // math.prod(shape[1:])))
+        room = max(2, min(_MAX_FRAMES_AHEAD, _MAX_BYTES_AHEAD // math.prod(shape[1:])))
         with (
-            contextlib.closing(ahead(self._measured(frames, shape, noise), room=1)) as measured,
-            contextlib.closing(ahead(self._rebuilt(measured, shape, noise), room=room)) as rebuilt,
+            contextlib.closing(
+                read_ahead(self._measure_chunks(frames, shape, noise), max_waiting=1)
+            ) as measured,
+            contextlib.closing(
+                read_ahead(self._rebuild_chunks(measured, shape, noise), max_waiting=room)
+            ) as rebuilt,
         ):
             yield from rebuilt
 
-    def _rebuilt(
+    def _rebuild_chunks(
         self, measured: Iterator[tuple[Chunk, Array]], shape: Shape, noise: Noise
     ) -> Generator[Array, None, None]:
         """Frames; noise is drawn here alone, so always in one order."""
         for chunk, exact in measured:
-            made = self.noisy(exact, shape, noise)
-            for block in self.rebuild(made, chunk, self.scale(shape).sigma, noise):
+            made = self.add_grid_noise(exact, shape, noise)
+            for block in self.rebuild_frames(made, chunk, self.compute_scale(shape).sigma, noise):
                 yield from block
 
-    def _measured(
+    def _measure_chunks(
         self, frames: Frames, shape: Shape, noise: Noise
     ) -> Generator[tuple[Chunk, Array], None, None]:
-        for chunk in self._seeded(shape, noise):
-            yield chunk, self.measure(itertools.islice(frames, chunk.length), chunk)
+        for chunk in self._list_seeded_chunks(shape, noise):
+            yield chunk, self.measure_chunk(itertools.islice(frames, chunk.length), chunk)
 
     def _stream_on_gpu(self, frames: Frames, shape: Shape, noise: Noise) -> Frames:
-        for chunk in self._seeded(shape, noise):
+        for chunk in self._list_seeded_chunks(shape, noise):
             taken = itertools.islice(frames, chunk.length)
             if chunk.length <= batch_frames(*chunk.size[1:]):
                 whole = gather_frames(list(taken), chunk, start=0, count=chunk.length)
-                blocks = self.released_chunk(whole, chunk, noise)
+                blocks = self.release_chunk(whole, chunk, noise)
             else:
-                measured = self.noisy(self.measure(taken, chunk), shape, noise)
-                blocks = self.rebuild(measured, chunk, self.scale(shape).sigma, noise)
+                measured = self.add_grid_noise(self.measure_chunk(taken, chunk), shape, noise)
+                blocks = self.rebuild_frames(
+                    measured, chunk, self.compute_scale(shape).sigma, noise
+                )
             for block in blocks:
-                yield from fetch(block)
+                yield from fetch_array(block)
 
-    def released_chunk(self, frames: Array, chunk: Chunk, noise: Noise) -> Iterator[Array]:
+    def release_chunk(self, frames: Array, chunk: Chunk, noise: Noise) -> Iterator[Array]:
         """The same for a chunk (T, H, W, 3) on a GPU, whose steps are captured and replayed.
 
-        So `measure` and `rebuild` may not depend on where a chunk starts. A projection of its own
-        for each video is too seldom the same to be captured.
+        So `measure_chunk` and `rebuild_frames` may not depend on where a chunk starts. A projection
+        of its own for each video is too seldom the same to be captured.
         """
-        sigma, alike = self.scale(chunk.shape).sigma, replace(chunk, start=0)
+        sigma, alike = self.compute_scale(chunk.shape).sigma, replace(chunk, start=0)
         if self.DRAWS:
-            measured = self.noisy(self.measure_together(frames, alike), chunk.shape, noise)
-            return self.rebuild(measured, alike, sigma, noise)
-        [exact] = replayed(
+            measured = self.add_grid_noise(self.measure_together(frames, alike), chunk.shape, noise)
+            return self.rebuild_frames(measured, alike, sigma, noise)
+        [exact] = replay_work(
             ("measure", self, alike),
             lambda given, _: [self.measure_together(given, alike)],
             frames,
             noise,
         )
         return iter(
-            replayed(
+            replay_work(
                 ("rebuild", self, alike),
-                lambda given, fresh: list(self.rebuild(given, alike, sigma, fresh)),
-                self.noisy(exact, chunk.shape, noise),
+                lambda given, fresh: list(self.rebuild_frames(given, alike, sigma, fresh)),
+                self.add_grid_noise(exact, chunk.shape, noise),
                 noise,
             )
         )
 
-    def _seeded(self, shape: Shape, noise: Noise) -> list[Chunk]:
+    def _list_seeded_chunks(self, shape: Shape, noise: Noise) -> list[Chunk]:
         if not self.DRAWS:
-            return self.chunks(shape)
-        seed = noise.public_seed()
-        return [replace(chunk, seed=seed) for chunk in self.chunks(shape)]
+            return self.list_chunks(shape)
+        seed = noise.draw_public_seed()
+        return [replace(chunk, seed=seed) for chunk in self.list_chunks(shape)]
 
     def play(
         self, worlds: tuple[np.ndarray, np.ndarray], truth: int, trials: int, noise: Noise
@@ -304,11 +327,14 @@ class GaussianVideo(VideoMechanism):
         shape, found = worlds[0].shape, np.empty(trials)
         for trial in range(trials):
             if trial == 0 or self.DRAWS:
-                chunks = self._seeded(shape, noise)
-                exact = [self._exact(world, chunks) for world in self.worlds_given(worlds, chunks)]
+                chunks = self._list_seeded_chunks(shape, noise)
+                exact = [
+                    self._measure_exactly(world, chunks)
+                    for world in self.worlds_given(worlds, chunks)
+                ]
                 apart, middle = exact[1] - exact[0], (exact[0] + exact[1]) / 2
-            found[trial] = (self.noisy(exact[truth], shape, noise) - middle) @ apart
-        return found / self.scale(shape).sigma ** 2
+            found[trial] = (self.add_grid_noise(exact[truth], shape, noise) - middle) @ apart
+        return found / self.compute_scale(shape).sigma ** 2
 
     def worlds_given(
         self, worlds: tuple[np.ndarray, np.ndarray], chunks: list[Chunk]
@@ -316,31 +342,34 @@ class GaussianVideo(VideoMechanism):
         """Worlds as easy to tell apart as any once public randomness is known; by default these."""
         return worlds
 
-    def _exact(self, frames: np.ndarray, chunks: list[Chunk]) -> np.ndarray:
+    def _measure_exactly(self, frames: np.ndarray, chunks: list[Chunk]) -> np.ndarray:
         stream = iter(frames)
         return np.concatenate(
-            [fetch(self.measure(itertools.islice(stream, chunk.length), chunk)) for chunk in chunks]
+            [
+                fetch_array(self.measure_chunk(itertools.islice(stream, chunk.length), chunk))
+                for chunk in chunks
+            ]
         )
 
     def event_for(self, shape: Shape | Shapes, unit: Unit) -> DpEvent | None:
         """The same noise as another unit of the file feels it; a shard has no meaning here."""
-        return None if unit.name is UnitName.SHARD else self._event(as_video(shape), unit)
+        return None if unit.name is UnitName.SHARD else self._make_event(as_video(shape), unit)
 
-    def _event(self, shape: Shape, unit: Unit) -> DpEvent:
+    def _make_event(self, shape: Shape, unit: Unit) -> DpEvent:
         """One Gaussian, in multiples of a unit's bound."""
-        multiplier = self.scale(shape).sigma / self.bound(shape, unit)
+        multiplier = self.compute_scale(shape).sigma / self.compute_blank_distance(shape, unit)
         return GaussianDpEvent(math.nextafter(multiplier, 0.0))
 
     def plan(self, shape: Shape | Shapes) -> Plan:
         """The target, met up to rounding."""
-        unit, shape = self.protected_unit, as_video(shape)
-        event = self._event(shape, unit)
+        unit, shape = self.privacy_unit, as_video(shape)
+        event = self._make_event(shape, unit)
         guarantee = Guarantee(
-            kind=Kind.FORMAL,
+            kind=GuaranteeKind.FORMAL,
             unit=unit,
             relation=Relation.REPLACE_ONE,
-            released=self.released,
-            epsilon=epsilon(event, delta=self.delta, relation=Relation.REPLACE_ONE),
+            released=self.output_description,
+            epsilon=compute_epsilon(event, delta=self.delta, relation=Relation.REPLACE_ONE),
             delta=self.delta,
             accountant=Accountant.ANALYTIC_GAUSSIAN,
             assumed_public=PUBLIC,
@@ -356,7 +385,7 @@ class GaussianVideo(VideoMechanism):
         """A black video, and the same with one unit white."""
         value = np.zeros(as_video(shape), np.uint8)
         neighbour = value.copy()
-        first_unit(neighbour, self.protected_unit)[...] = 255
+        first_unit(neighbour, self.privacy_unit)[...] = 255
         return value, neighbour
 
 

@@ -16,14 +16,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from masquerade import _check
-from masquerade._optional import Later
+from masquerade._optional import lazy_module
 from masquerade.errors import BadInput
 from masquerade.mechanism import Frames, Heuristic, Shape
 from masquerade.noise import Noise
 from masquerade.vision.picture_network import (
     AxisOrder,
-    Colours,
-    Convention,
+    ColourOrder,
+    PictureConvention,
     PictureNetwork,
     load_network,
 )
@@ -31,17 +31,17 @@ from masquerade.vision.picture_network import (
 if TYPE_CHECKING:
     from masquerade.networks import small_networks as unet
 else:
-    unet = Later(
+    unet = lazy_module(
         "masquerade.networks.small_networks", extra="train"
     )  # what is promised needs no network
 
 
-_FEWEST, _MOST = 16, 2160  # lines
-_TOO_FEW = "Below, hardly anything is left to see."
+_MIN_LINES, _MAX_LINES = 16, 2160  # lines
+_TOO_FEW_REMARK = "Below, hardly anything is left to see."
 
 
 @dataclass(frozen=True, kw_only=True)
-class Redrawn(Heuristic):
+class NetworkRedraw(Heuristic):
     """Redraw every frame by the network that has the mechanism's name.
 
     Args:
@@ -54,20 +54,20 @@ class Redrawn(Heuristic):
 
     def __post_init__(self) -> None:
         _check.count(lines=self.lines)
-        _check.at_least(_FEWEST, _TOO_FEW, lines=self.lines)
-        _check.at_most(_MOST, lines=self.lines)
+        _check.at_least(_MIN_LINES, _TOO_FEW_REMARK, lines=self.lines)
+        _check.at_most(_MAX_LINES, lines=self.lines)
 
     def stream(self, frames: Frames, shape: Shape, noise: Noise) -> Frames:
         """The redrawn frames."""
-        return self._stream(frames, unet.pretrained(self.name))
+        return self._stream_redrawn(frames, unet.load_pretrained_unet(self.name))
 
-    def _stream(self, frames: Frames, net: unet.UNet) -> Frames:
+    def _stream_redrawn(self, frames: Frames, net: unet.UNet) -> Frames:
         for frame in frames:
-            yield unet.redrawn(net, frame, lines=self.lines)
+            yield unet.redraw_frame(net, frame, lines=self.lines)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Alf(Redrawn):
+class Alf(NetworkRedraw):
     """Redraw every frame by a network that was taught to make people's looks hard to tell.
 
     The baseline of that name in [nken2025, Sec. 4.2], after [wu2020]: a U-Net was taught together
@@ -88,7 +88,7 @@ class Alf(Redrawn):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Spact(Redrawn):
+class Spact(NetworkRedraw):
     """Redraw every frame by a network that was taught to make frames of one video hard to match.
 
     The baseline of that name in [nken2025, Sec. 4.2], after [dave2022]: a U-Net was taught together
@@ -107,9 +107,9 @@ class Spact(Redrawn):
         return "what the frames of a video have in common, such as people and places"
 
 
-_COMES_ALONG = {"soften": Path(__file__).parents[1] / "networks" / "weights" / "soften.onnx"}
-_LARGEST = 1 << 32  # bytes of a network
-_LONGEST = 65535  # pixels of a side
+_BUNDLED_FILES = {"soften": Path(__file__).parents[1] / "networks" / "weights" / "soften.onnx"}
+_MAX_FILE_BYTES = 1 << 32  # bytes of a network
+_MAX_SIDE_PX = 65535  # pixels of a side
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,13 +158,13 @@ class LearnedFilter(Heuristic):
     std: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
-        _check.choice(AxisOrder, layout=self.layout)
-        _check.choice(Colours, colours=self.colours)
+        _check.parse_choice(AxisOrder, layout=self.layout)
+        _check.parse_choice(ColourOrder, colours=self.colours)
         _check.count(multiple=self.multiple)
         self._check_size()
         self._check_range()
         if self.sha256 is None:
-            object.__setattr__(self, "sha256", hashlib.sha256(self._content()).hexdigest())
+            object.__setattr__(self, "sha256", hashlib.sha256(self._read_content()).hexdigest())
         elif not re.fullmatch("[0-9a-f]{64}", self.sha256):
             raise ValueError(f"Expected a SHA-256 in small letters, got sha256={self.sha256!r}.")
 
@@ -176,12 +176,17 @@ class LearnedFilter(Heuristic):
             )
         if self.height is not None and self.width is not None:
             _check.count(height=self.height, width=self.width)
-            _check.at_most(_LONGEST, height=self.height, width=self.width)
-        _check.at_most(_LONGEST, multiple=self.multiple)
+            _check.at_most(_MAX_SIDE_PX, height=self.height, width=self.width)
+        _check.at_most(_MAX_SIDE_PX, multiple=self.multiple)
 
     def _check_range(self) -> None:
-        _check.finite(low=self.low, high=self.high, out_low=self._ends[0], out_high=self._ends[1])
-        for low, high in ((self.low, self.high), self._ends):
+        _check.finite(
+            low=self.low,
+            high=self.high,
+            out_low=self._output_range[0],
+            out_high=self._output_range[1],
+        )
+        for low, high in ((self.low, self.high), self._output_range):
             if not low < high:
                 raise ValueError(f"Expected black below white, got {low} and {high}.")
         for name in ("mean", "std"):
@@ -195,7 +200,7 @@ class LearnedFilter(Heuristic):
                 (_check.finite if name == "mean" else _check.positive)(**{name: number})
 
     @property
-    def _ends(self) -> tuple[float, float]:
+    def _output_range(self) -> tuple[float, float]:
         """Black and white of what is drawn."""
         low = self.low if self.out_low is None else self.out_low
         return low, self.high if self.out_high is None else self.out_high
@@ -205,44 +210,44 @@ class LearnedFilter(Heuristic):
         """What nobody here knows."""
         return f"what the network {Path(self.network).name} was taught to hide"
 
-    def fields(self) -> dict[str, Any]:
+    def encode_fields(self) -> dict[str, Any]:
         """The public fields: the file's name and hash, not where it lies."""
-        return {**super().fields(), "network": Path(self.network).name}
+        return {**super().encode_fields(), "network": Path(self.network).name}
 
     def stream(self, frames: Frames, shape: Shape, noise: Noise) -> Frames:
         """The redrawn frames."""
-        content = self._content()
+        content = self._read_content()
         if hashlib.sha256(content).hexdigest() != self.sha256:
             raise BadInput(
                 f"Expected {Path(self.network).name} to have the SHA-256 {self.sha256}, got "
                 "another file; name the right one."
             )
-        net = load_network(content, Path(self.network).name, self._convention())
-        return self._stream(frames, net)
+        net = load_network(content, Path(self.network).name, self._find_convention())
+        return self._stream_filtered(frames, net)
 
-    def _stream(self, frames: Frames, net: PictureNetwork) -> Frames:
+    def _stream_filtered(self, frames: Frames, net: PictureNetwork) -> Frames:
         for frame in frames:
             yield net(frame)
 
-    def _content(self) -> bytes:
-        path = _COMES_ALONG.get(self.network, Path(self.network))
+    def _read_content(self) -> bytes:
+        path = _BUNDLED_FILES.get(self.network, Path(self.network))
         if not path.is_file():
             raise BadInput(f"Expected a network at {path}; there is no such file.")
-        if path.stat().st_size > _LARGEST:
-            raise BadInput(f"Expected a network of at most {_LARGEST} bytes at {path}.")
+        if path.stat().st_size > _MAX_FILE_BYTES:
+            raise BadInput(f"Expected a network of at most {_MAX_FILE_BYTES} bytes at {path}.")
         return path.read_bytes()
 
-    def _convention(self) -> Convention:
+    def _find_convention(self) -> PictureConvention:
         mean, std = self.mean or (0.0, 0.0, 0.0), self.std or (1.0, 1.0, 1.0)
         pairs = list(zip(mean, std, strict=True))
         size = None if self.height is None or self.width is None else (self.height, self.width)
-        return Convention(
+        return PictureConvention(
             axes=AxisOrder(self.layout),
-            is_bgr=self.colours == Colours.BGR,
+            is_bgr=self.colours == ColourOrder.BGR,
             low=tuple((self.low - middle) / wide for middle, wide in pairs),
             high=tuple((self.high - middle) / wide for middle, wide in pairs),
-            out_low=self._ends[0],
-            out_high=self._ends[1],
+            out_low=self._output_range[0],
+            out_high=self._output_range[1],
             size=size,
             multiple=self.multiple,
         )

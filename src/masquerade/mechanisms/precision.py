@@ -42,64 +42,64 @@ import numpy as np
 
 from masquerade._optional import optimize
 from masquerade.guarantee import UnitName
-from masquerade.io.devices import Array, constant
+from masquerade.io.devices import Array, send_constant
 from masquerade.mechanisms import prior
 from masquerade.mechanisms.prior import Size
 from masquerade.vision import transforms
 
-_RADII = 512
-_RATES = np.logspace(-12, 3, 240)
+_NUM_RADII = 512
+_RATE_GRID = np.logspace(-12, 3, 240)
 
 
 class Filling(Protocol):
     """L as a function of the water level, for a component with a share of the prior."""
 
-    def rough(self, level: float, share: float) -> tuple[float, float]:
+    def estimate_totals(self, level: float, share: float) -> tuple[float, float]:
         """The sum and the largest of L, nearly."""
 
-    def fill(self, level: float, share: float) -> np.ndarray:
+    def fill_band(self, level: float, share: float) -> np.ndarray:
         """L on the band where it is not zero."""
 
-    def band(self, level: float, share: float) -> Size:
+    def measure_band(self, level: float, share: float) -> Size:
         """How many frequencies along each axis that is."""
 
 
-def filling(size: Size, side: int, *, time_free: bool, space_free: bool) -> Filling:
+def make_filling(size: Size, side: int, *, time_free: bool, space_free: bool) -> Filling:
     """For a video in cells of some sites a side, with axes that are free or not."""
     if time_free and space_free:
-        return _Flat()
+        return _FlatFilling()
     if time_free or space_free:
-        return _Along(size, side, time_free=time_free)
-    return _Everywhere(size, side)
+        return _AxisFilling(size, side, time_free=time_free)
+    return _FullFilling(size, side)
 
 
-class _Whole:
+class _WholeFilling:
     """Where L is small enough to look at all of it."""
 
-    def rough(self, level: float, share: float) -> tuple[float, float]:
+    def estimate_totals(self, level: float, share: float) -> tuple[float, float]:
         """Exactly."""
-        found = self.fill(level, share)
+        found = self.fill_band(level, share)
         return float(found.sum()), float(found.max())
 
-    def fill(self, level: float, share: float) -> np.ndarray:
+    def fill_band(self, level: float, share: float) -> np.ndarray:
         """L on the band where it is not zero."""
         raise NotImplementedError
 
-    def band(self, level: float, share: float) -> Size:
+    def measure_band(self, level: float, share: float) -> Size:
         """How many frequencies along each axis that is."""
-        t, h, w = self.fill(level, share).shape
+        t, h, w = self.fill_band(level, share).shape
         return t, h, w
 
 
-class _Flat(_Whole):
+class _FlatFilling(_WholeFilling):
     """All axes are free."""
 
-    def fill(self, level: float, share: float) -> np.ndarray:
+    def fill_band(self, level: float, share: float) -> np.ndarray:
         """One number."""
         return np.full((1, 1, 1), 1 / level)
 
 
-class _Everywhere:
+class _FullFilling:
     """No axis is free: L = (1/level - 1/P)_+.
 
     P depends on the place in the plane through its radius alone, so a few hundred radii tell the
@@ -109,56 +109,60 @@ class _Everywhere:
 
     def __init__(self, size: Size, side: int) -> None:
         self._size, self._side = size, side
-        self._most = prior.kept(prior.in_cells(size, side))
+        self._most = prior.count_frequencies(prior.in_cells(size, side))
         plane = prior.plane_of(size, self._most[1:], side)
         times = prior.times_of(size, self._most[0])
-        radii, self._counts = prior.radii_of(plane, _RADII)
-        self._table = prior.at(radii[:, None], times, size)
+        radii, self._counts = prior.radii_of(plane, _NUM_RADII)
+        self._table = prior.evaluate_prior(radii[:, None], times, size)
         still = times[:1]
         self._profiles = (
-            prior.at(plane[0, 0], times, size),
-            prior.at(plane[:, 0], still, size),
-            prior.at(plane[0], still, size),
+            prior.evaluate_prior(plane[0, 0], times, size),
+            prior.evaluate_prior(plane[:, 0], still, size),
+            prior.evaluate_prior(plane[0], still, size),
         )
 
-    def rough(self, level: float, share: float) -> tuple[float, float]:
+    def estimate_totals(self, level: float, share: float) -> tuple[float, float]:
         """By radii."""
         found = np.maximum(1 / level - 1 / (self._table * share), 0.0)
         return float(self._counts @ found.sum(axis=1)), float(found.max())
 
-    def band(self, level: float, share: float) -> Size:
+    def measure_band(self, level: float, share: float) -> Size:
         """By the profiles along the axes, where P is largest."""
-        t, h, w = (_above(profile * share, level) for profile in self._profiles)
+        t, h, w = (_count_above(profile * share, level) for profile in self._profiles)
         return t, h, w
 
-    def fill(self, level: float, share: float) -> np.ndarray:
+    def fill_band(self, level: float, share: float) -> np.ndarray:
         """Everywhere."""
-        box = prior.spectrum(self._size, self.band(level, share), self._side)
+        box = prior.compute_spectrum(self._size, self.measure_band(level, share), self._side)
         return np.maximum(1 / level - 1 / (box * share), 0.0)
 
 
-class _Along(_Whole):
+class _AxisFilling(_WholeFilling):
     """One r along the free axes, with sum P^2 / (1 + P r)^2 = level^2 along them.
 
     Solved at a few hundred radii, as above.
     """
 
     def __init__(self, size: Size, side: int, *, time_free: bool) -> None:
-        most = prior.kept(prior.in_cells(size, side))
+        most = prior.count_frequencies(prior.in_cells(size, side))
         self._time_free, self._plane = time_free, prior.plane_of(size, most[1:], side)
-        self._radii, counts = prior.radii_of(self._plane, _RADII)
-        table = prior.at(self._radii[:, None], prior.times_of(size, most[0]), size)  # (radii, F)
+        self._radii, counts = prior.radii_of(self._plane, _NUM_RADII)
+        table = prior.evaluate_prior(
+            self._radii[:, None], prior.times_of(size, most[0]), size
+        )  # (radii, F)
 
-        def gain(rate: float) -> np.ndarray:
+        def compute_rate_gain(rate: float) -> np.ndarray:
             held = (table / (1 + table * rate)) ** 2
             return np.asarray(held.sum(axis=1) if time_free else counts @ held)
 
-        self._gains = np.log(np.stack([gain(rate) for rate in _RATES]))  # falling with the rate
+        self._gains = np.log(
+            np.stack([compute_rate_gain(rate) for rate in _RATE_GRID])
+        )  # falling with the rate
 
-    def fill(self, level: float, share: float) -> np.ndarray:
+    def fill_band(self, level: float, share: float) -> np.ndarray:
         """Of the axes that are not free."""
         # share enters as sum (sP)^2/(1 + sP r)^2 = s^2 gain(s r)
-        goal, logs = 2 * math.log(level / share), np.log(_RATES)
+        goal, logs = 2 * math.log(level / share), np.log(_RATE_GRID)
         rates = np.array(
             [
                 np.interp(-goal, -column, logs, left=-np.inf, right=logs[-1])
@@ -167,19 +171,21 @@ class _Along(_Whole):
         )
         found = np.exp(rates) / share
         if not self._time_free:
-            return np.asarray(found[: _above(found), None, None])
+            return np.asarray(found[: _count_above(found), None, None])
         smooth = np.interp(np.log(self._plane), np.log(self._radii), found)
-        return np.asarray(smooth[None, : _above(smooth[:, 0]), : _above(smooth[0])])
+        return np.asarray(smooth[None, : _count_above(smooth[:, 0]), : _count_above(smooth[0])])
 
 
-def _above(falling: np.ndarray, level: float = 0.0) -> int:
+def _count_above(falling: np.ndarray, level: float = 0.0) -> int:
     """How many lie above a level; at least one."""
     return max(int(np.sum(falling > level)), 1)
 
 
-PEAK = 3 * 255.0**2  # largest squared change of one site
-_SLACK = 1 + 1e-9  # for the rounding of kappa itself
-_LEAST = 1e-3  # coefficients with less signal than this, in units of their noise, are left out
+MAX_SQUARED_CHANGE = 3 * 255.0**2  # largest squared change of one site
+_ROUNDING_FACTOR = 1 + 1e-9  # for the rounding of kappa itself
+_MIN_SIGNAL_RATIO = (
+    1e-3  # coefficients with less signal than this, in units of their noise, are left out
+)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -200,19 +206,19 @@ class Component:
     lam: float
     share: float
 
-    def windows(self, frames: range, size: Size) -> Array:
+    def slice_window(self, frames: range, size: Size) -> Array:
         """The window of some frames, (T, H, W) or broadcastable to it, on the chosen device."""
-        wanted = constant(self.window)
+        wanted = send_constant(self.window)
         for axis, length in enumerate(size):
             if self.window.shape[axis] > 1:
                 places = frames if axis == 0 else range(length)
-                index = constant(_mirrored(places.start, places.stop, length))
+                index = send_constant(_mirror_places(places.start, places.stop, length))
                 wanted = wanted[(slice(None),) * axis + (index,)]
         return wanted
 
 
 @lru_cache(maxsize=64)
-def _mirrored(start: int, stop: int, length: int) -> np.ndarray:
+def _mirror_places(start: int, stop: int, length: int) -> np.ndarray:
     """Places of the first half of an axis that stand for those from ``start`` to ``stop``."""
     places = np.arange(start, stop)
     return np.asarray(np.minimum(places, length - 1 - places))
@@ -260,61 +266,68 @@ class Precision:
         """T, H, W of the chunk in cells."""
         return prior.in_cells(self.video, self.side)
 
-    def squared_distance(self, unit: UnitName, sites: int) -> float:
+    def compute_squared_distance(self, unit: UnitName, sites: int) -> float:
         """The largest ||B d||^2 of one unit inside this chunk.
 
         For pixels it also bounds the sum over chunks that share the m sites: with m_k of them in
         chunk k, min(m_k^2 kappa, m_k lam) <= (m_k / m) min(m^2 kappa, m lam).
         """
-        return max(self.apart(c.kappa, c.lam, unit, sites) for c in self.components)
+        return max(
+            self.compute_component_bound(c.kappa, c.lam, unit, sites) for c in self.components
+        )
 
-    def apart(self, kappa: float, lam: float, unit: UnitName, sites: int) -> float:
+    def compute_component_bound(
+        self, kappa: float, lam: float, unit: UnitName, sites: int
+    ) -> float:
         """The same for one component, of which only kappa and lam count."""
         frames, area = self.video[0], self.video[1] * self.video[2]
 
-        def bound(m: float) -> float:
+        def compute_site_bound(m: float) -> float:
             return min(m**2 * kappa / self.side**2, m * lam)
 
         match unit:
             case UnitName.VALUE:
-                found = PEAK / 3 * kappa / self.side**2
+                found = MAX_SQUARED_CHANGE / 3 * kappa / self.side**2
             case UnitName.PIXELS:  # not clamped: other sites may lie in other chunks
-                found = PEAK * bound(sites)
+                found = MAX_SQUARED_CHANGE * compute_site_bound(sites)
             case UnitName.TUBE if self.is_time_free:
-                found = PEAK * frames * bound(min(sites, area))
+                found = MAX_SQUARED_CHANGE * frames * compute_site_bound(min(sites, area))
             case UnitName.TUBE:
-                found = PEAK * bound(min(sites, area) * frames)
+                found = MAX_SQUARED_CHANGE * compute_site_bound(min(sites, area) * frames)
             case UnitName.FRAME if self.is_space_free:
-                found = PEAK * area * kappa
+                found = MAX_SQUARED_CHANGE * area * kappa
             case UnitName.FRAME:
-                found = PEAK * bound(area)
+                found = MAX_SQUARED_CHANGE * compute_site_bound(area)
             case _:
-                found = PEAK * frames * area * lam
-        return found * _SLACK
+                found = MAX_SQUARED_CHANGE * frames * area * lam
+        return found * _ROUNDING_FACTOR
 
     @property
-    def free(self) -> tuple[bool, bool, bool]:
+    def free_axes(self) -> tuple[bool, bool, bool]:
         """Which of time, height and width are free."""
         return self.is_time_free, self.is_space_free, self.is_space_free
 
     @cached_property
-    def bands(self) -> tuple[Band, ...]:
+    def output_bands(self) -> tuple[Band, ...]:
         """What is released of each component: where the signal may be worth its noise."""
-        return tuple(self._band(component) for component in self.components)
+        return tuple(self._find_band(component) for component in self.components)
 
-    def _band(self, component: Component) -> Band:
-        whole = prior.kept(self.size)
+    def _find_band(self, component: Component) -> Band:
+        whole = prior.count_frequencies(self.size)
         box = tuple(
             most if is_free else count
             for most, is_free, count in zip(
-                whole, self.free, component.precision.shape, strict=True
+                whole, self.free_axes, component.precision.shape, strict=True
             )
         )
-        expected = prior.spectrum(self.video, (box[0], box[1], box[2]), self.side) * component.share
-        left = _left(self.size[1], box[1], self.side)[:, None]
-        left = left * _left(self.size[2], box[2], self.side)
+        expected = (
+            prior.compute_spectrum(self.video, (box[0], box[1], box[2]), self.side)
+            * component.share
+        )
+        left = _compute_pooling_gain(self.size[1], box[1], self.side)[:, None]
+        left = left * _compute_pooling_gain(self.size[2], box[2], self.side)
         precision = np.broadcast_to(component.precision, expected.shape)
-        where = np.nonzero(precision * expected * left**2 > _LEAST)
+        where = np.nonzero(precision * expected * left**2 > _MIN_SIGNAL_RATIO)
         corner = tuple(int(axis.max()) + 1 if len(axis) else 1 for axis in where)
         weights = np.sqrt(precision[where])
         return Band(
@@ -325,30 +338,32 @@ class Precision:
             spectrum=expected[where],
         )
 
-    def expected_error(self) -> float:
+    def predict_squared_error(self) -> float:
         """Squared error summed over the chunk, if the video is as the prior expects."""
-        total = prior.energy(self.video)[0] * sum(c.share for c in self.components)
-        for band in self.bands:
+        total = prior.compute_prior_energy(self.video)[0] * sum(c.share for c in self.components)
+        for band in self.output_bands:
             gain = band.spectrum * band.clarity**2
             total -= float(np.sum(band.spectrum * gain / (1 + gain)))
         return max(total, 0.0)
 
 
-def _left(cells: int, count: int, side: int) -> np.ndarray:
+def _compute_pooling_gain(cells: int, count: int, side: int) -> np.ndarray:
     """What averaging over ``side`` sites leaves of each frequency along an axis."""
     half = np.maximum(np.arange(count), 1e-9) * (math.pi / (2 * cells * side))
     return np.asarray(np.sin(half * side) / (side * np.sin(half)))
 
 
 @lru_cache(maxsize=4)
-def plan(size: Size, unit: UnitName, sites: int, squared_mu: float, side: int = 1) -> Precision:
+def calibrate_precision(
+    size: Size, unit: UnitName, sites: int, squared_mu: float, side: int = 1
+) -> Precision:
     """The precision of a chunk in which one unit is exactly sqrt(``squared_mu``) apart."""
-    empty, water = _empty(size, unit, side)
+    empty, water = _make_empty_precision(size, unit, side)
 
-    def calibrated(share: float) -> Component:
-        level = _level(empty, water, unit, sites, squared_mu, share)
-        first = _component(water.fill(level, share), empty, share)
-        factor = squared_mu / empty.apart(first.kappa, first.lam, unit, sites)
+    def calibrate_component(share: float) -> Component:
+        level = _solve_water_level(empty, water, unit, sites, squared_mu, share)
+        first = _build_component(water.fill_band(level, share), empty, share)
+        factor = squared_mu / empty.compute_component_bound(first.kappa, first.lam, unit, sites)
         return replace(
             first,
             precision=first.precision * factor,
@@ -356,62 +371,67 @@ def plan(size: Size, unit: UnitName, sites: int, squared_mu: float, side: int = 
             lam=first.lam * factor,
         )
 
-    return replace(empty, components=tuple(calibrated(share) for share in prior.COLOURS))
+    return replace(
+        empty, components=tuple(calibrate_component(share) for share in prior.COLOUR_SHARES)
+    )
 
 
-def reach(
+def estimate_band_share(
     size: Size, unit: UnitName, sites: int, squared_mu: float, side: int
 ) -> tuple[float, float]:
     """Which share of the cells' frequencies along height and width luma needs, nearly."""
-    empty, water = _empty(size, unit, side)
-    level = _level(empty, water, unit, sites, squared_mu, 1.0)
-    _, rows, columns = water.band(level, 1.0)
+    empty, water = _make_empty_precision(size, unit, side)
+    level = _solve_water_level(empty, water, unit, sites, squared_mu, 1.0)
+    _, rows, columns = water.measure_band(level, 1.0)
     if empty.is_space_free:  # then it ends where the prior does
-        most = prior.kept(empty.size)
-        _, most_precise = water.rough(level, 1.0)
-        along_height = prior.spectrum(size, (1, most[1], 1), side)[0, :, 0]
-        along_width = prior.spectrum(size, (1, 1, most[2]), side)[0, 0]
-        rows = int(np.sum(along_height * most_precise > _LEAST))
-        columns = int(np.sum(along_width * most_precise > _LEAST))
+        most = prior.count_frequencies(empty.size)
+        _, most_precise = water.estimate_totals(level, 1.0)
+        along_height = prior.compute_spectrum(size, (1, most[1], 1), side)[0, :, 0]
+        along_width = prior.compute_spectrum(size, (1, 1, most[2]), side)[0, 0]
+        rows = int(np.sum(along_height * most_precise > _MIN_SIGNAL_RATIO))
+        columns = int(np.sum(along_width * most_precise > _MIN_SIGNAL_RATIO))
     return rows / empty.size[1], columns / empty.size[2]
 
 
-def _empty(size: Size, unit: UnitName, side: int) -> tuple[Precision, Filling]:
+def _make_empty_precision(size: Size, unit: UnitName, side: int) -> tuple[Precision, Filling]:
     """A plan without components, and what fills them."""
     time_free = unit not in (UnitName.VALUE, UnitName.PIXELS, UnitName.FRAME)
     space_free = unit not in (UnitName.VALUE, UnitName.PIXELS, UnitName.TUBE)
     empty = Precision(
         video=size, side=side, components=(), is_time_free=time_free, is_space_free=space_free
     )
-    return empty, filling(size, side, time_free=time_free, space_free=space_free)
+    return empty, make_filling(size, side, time_free=time_free, space_free=space_free)
 
 
-def _level(
+def _solve_water_level(
     empty: Precision, water: Filling, unit: UnitName, sites: int, squared_mu: float, share: float
 ) -> float:
     """The water level of a component at which one unit is nearly sqrt(``squared_mu``) apart."""
-    axes = zip(empty.size, empty.free, strict=True)
+    axes = zip(empty.size, empty.free_axes, strict=True)
     places = math.prod(n for n, is_free in axes if not is_free)
-    highest = float(prior.spectrum(empty.video, (1, 1, 1), empty.side)[0, 0, 0])
+    highest = float(prior.compute_spectrum(empty.video, (1, 1, 1), empty.side)[0, 0, 0])
 
-    def excess(log_level: float) -> float:
+    def measure_excess(log_level: float) -> float:
         """As if every cell carried the mean energy, which costs nothing to compute."""
-        total, most = water.rough(math.exp(log_level), share)
-        return math.log(max(empty.apart(total / places, most, unit, sites), 1e-300) / squared_mu)
+        total, most = water.estimate_totals(math.exp(log_level), share)
+        return math.log(
+            max(empty.compute_component_bound(total / places, most, unit, sites), 1e-300)
+            / squared_mu
+        )
 
     high = math.log(highest * share) - 1e-6
     low = high - 1.0
-    while excess(low) < 0 and low > -600:  # what is left is made up by a factor
+    while measure_excess(low) < 0 and low > -600:  # what is left is made up by a factor
         low, high = low - 2.0, low
-    is_between = excess(low) * excess(high) < 0
-    return math.exp(optimize.brentq(excess, low, high, xtol=1e-9) if is_between else high)
+    is_between = measure_excess(low) * measure_excess(high) < 0
+    return math.exp(optimize.brentq(measure_excess, low, high, xtol=1e-9) if is_between else high)
 
 
-def _component(precision: np.ndarray, of: Precision, share: float) -> Component:
+def _build_component(precision: np.ndarray, of: Precision, share: float) -> Component:
     """K on the first half of each axis, exactly, and the window that evens it out."""
     held = precision
     for axis, (length, count) in enumerate(zip(of.size, precision.shape, strict=True)):
-        if not of.free[axis]:
+        if not of.free_axes[axis]:
             squares = transforms.cosine_matrix(length, count)[:, : (length + 1) // 2] ** 2
             held = np.moveaxis(np.tensordot(squares, held, axes=(0, axis)), 0, axis)
         # along a free axis sum_f phi_f(i)^2 = 1: nothing changes

@@ -4,9 +4,10 @@ Only the usefulness of a release depends on it, not what it guarantees.
 
 Shrink noisy cosine coefficients towards what a picture looks like: post-processing only.
 
-Two steps. `fitted` scales a public prior spectrum to the noisy data, bin by bin (empirical Bayes),
-and `gain` shrinks each coefficient accordingly. `local` then looks at small blocks: where the first
-result shows no detail, the second shows less noise.
+Two steps. `fit_prior` scales a public prior spectrum to the noisy data, bin by bin (empirical
+Bayes), and `compute_wiener_gain` shrinks each coefficient accordingly. `filter_locally` then looks
+at small
+blocks: where the first result shows no detail, the second shows less noise.
 """
 
 from __future__ import annotations
@@ -16,15 +17,15 @@ from functools import lru_cache
 
 import numpy as np
 
-from masquerade.io.devices import Array, clamp, constant, counted, zeros
+from masquerade.io.devices import Array, clamp, send_constant, sum_bins, zeros
 from masquerade.vision import transforms
 
 Size = tuple[int, int, int]  # T, H, W
 
-COLOURS = (1.0, 0.05, 0.03)  # the share of luma and of the two chroma components
-_MOST_FREQUENCIES = 512  # along height and width
-_MOST_TEMPORAL = 128  # along time
-_MANY_RADII = 8192
+COLOUR_SHARES = (1.0, 0.05, 0.03)  # the share of luma and of the two chroma components
+_MAX_SPATIAL_FREQUENCIES = 512  # along height and width
+_MAX_TEMPORAL_FREQUENCIES = 128  # along time
+_NUM_ENERGY_RADII = 8192
 
 
 def in_cells(size: Size, side: int) -> Size:
@@ -32,41 +33,41 @@ def in_cells(size: Size, side: int) -> Size:
     return size[0], math.ceil(size[1] / side), math.ceil(size[2] / side)
 
 
-def kept(size: Size) -> Size:
+def count_frequencies(size: Size) -> Size:
     """How many frequencies along each axis count at all."""
     return (
-        min(size[0], _MOST_TEMPORAL),
-        min(size[1], _MOST_FREQUENCIES),
-        min(size[2], _MOST_FREQUENCIES),
+        min(size[0], _MAX_TEMPORAL_FREQUENCIES),
+        min(size[1], _MAX_SPATIAL_FREQUENCIES),
+        min(size[2], _MAX_SPATIAL_FREQUENCIES),
     )
 
 
-def whole(size: Size) -> np.ndarray:
+def compute_full_spectrum(size: Size) -> np.ndarray:
     """The public spectrum P of luma, (F, G, K): what moves, and what stands still.
 
     Its few constants were chosen by hand on three real clips of 64 frames; docs/quality.md has the
     figures on others.
     """
-    return spectrum(size, kept(size))
+    return compute_spectrum(size, count_frequencies(size))
 
 
-def spectrum(size: Size, box: Size, side: int = 1) -> np.ndarray:
+def compute_spectrum(size: Size, box: Size, side: int = 1) -> np.ndarray:
     """The lowest frequencies of the prior, as many along each axis as ``box`` says.
 
     Those of cells are those of the sites, up to what a ragged border shifts.
     """
     plane = plane_of(size, box[1:], side)
-    return at(plane, times_of(size, box[0])[:, None, None], size)
+    return evaluate_prior(plane, times_of(size, box[0])[:, None, None], size)
 
 
 @lru_cache(maxsize=16)
-def energy(size: Size) -> tuple[float, float]:
+def compute_prior_energy(size: Size) -> tuple[float, float]:
     """The sum of the prior, and of that part which is brightness and no picture."""
-    frames, *plane_size = kept(size)
+    frames, *plane_size = count_frequencies(size)
     plane, times = plane_of(size, tuple(plane_size)), times_of(size, frames)
-    radii, counts = radii_of(plane, _MANY_RADII)
-    total = counts @ at(radii[:, None], times, size).sum(axis=1)
-    return float(total), float(at(plane[0, 0], times, size).sum())
+    radii, counts = radii_of(plane, _NUM_ENERGY_RADII)
+    total = counts @ evaluate_prior(radii[:, None], times, size).sum(axis=1)
+    return float(total), float(evaluate_prior(plane[0, 0], times, size).sum())
 
 
 def times_of(size: Size, count: int) -> np.ndarray:
@@ -83,7 +84,7 @@ def plane_of(size: Size, counts: tuple[int, ...], side: int = 1) -> np.ndarray:
     return np.asarray(0.012**2 + height * width / 230**2 * (fh[:, None] ** 2 + fw**2))
 
 
-def at(plane: np.ndarray, ft: np.ndarray, size: Size) -> np.ndarray:
+def evaluate_prior(plane: np.ndarray, ft: np.ndarray, size: Size) -> np.ndarray:
     """P at places of the plane and temporal frequencies."""
     moving = 16 * (plane + (0.45 * ft) ** 2) ** -1.5
     still = np.where(ft == 0, size[0] * plane**-1.75, 0.0)
@@ -103,13 +104,13 @@ def radii_of(plane: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
     return means[held] / counts[held], counts[held]
 
 
-_BLOCK = 16
-_SHIFTS = ((0, 0, 0), (8, 8, 8))  # two more gained 0.01 dB
+_BLOCK_SITES = 16
+_BLOCK_SHIFTS = ((0, 0, 0), (8, 8, 8))  # two more gained 0.01 dB
 _PRIOR_WEIGHT = 1.5  # how many coefficients the public prior is worth in a bin
 
 
 @lru_cache(maxsize=16)
-def bins(size: Size, band: tuple[int, int, int]) -> np.ndarray:
+def assign_bins(size: Size, band: tuple[int, int, int]) -> np.ndarray:
     """A number for each coefficient (F, G, K), flat: octaves in time, half octaves in space."""
     kt, kh, kw = (np.arange(n) for n in band)
     octave = np.where(kt == 0, 0, 1 + np.floor(np.log2(np.maximum(kt, 1))).astype(int))
@@ -121,7 +122,7 @@ def bins(size: Size, band: tuple[int, int, int]) -> np.ndarray:
     return flat
 
 
-def fitted(noisy: Array, prior: Array, variance: Array, bin_of: Array, number: int) -> Array:
+def fit_prior(noisy: Array, prior: Array, variance: Array, bin_of: Array, number: int) -> Array:
     """The prior, scaled in each bin to what was seen.
 
     Args:
@@ -137,17 +138,17 @@ def fitted(noisy: Array, prior: Array, variance: Array, bin_of: Array, number: i
     surplus -= variance
     surplus *= trust
     surplus /= prior
-    weight = _PRIOR_WEIGHT + counted(bin_of, trust, number)
-    found = (_PRIOR_WEIGHT + counted(bin_of, surplus, number)) / weight
+    weight = _PRIOR_WEIGHT + sum_bins(bin_of, trust, number)
+    found = (_PRIOR_WEIGHT + sum_bins(bin_of, surplus, number)) / weight
     return clamp(found, 0.02, 50.0)[bin_of] * prior
 
 
-def gain(signal: Array, variance: Array) -> Array:
+def compute_wiener_gain(signal: Array, variance: Array) -> Array:
     """What a noisy coefficient is to be multiplied by, where so much signal is expected."""
     return signal / (signal + variance)
 
 
-def local(best: Array, faithful: Array, simulated: Array) -> Array:
+def filter_locally(best: Array, faithful: Array, simulated: Array) -> Array:
     """Wiener filtering of (T, H, W) in blocks of 16 frames, rows and columns.
 
     ``simulated`` is fresh noise that went through what the noise in ``faithful`` went through; its
@@ -156,66 +157,73 @@ def local(best: Array, faithful: Array, simulated: Array) -> Array:
     """
     size = tuple(best.shape)
     total, weights = zeros(size, np.float32), zeros(size, np.float32)
-    expected = (_transformed(_cut(simulated, (0, 0, 0))) ** 2).mean((0, 2))[:, None] + 1e-12
-    for shift in _SHIFTS:
-        kept = _transformed(_cut(best, shift))
+    expected = (_transform_blocks(_cut_blocks(simulated, (0, 0, 0))) ** 2).mean((0, 2))[
+        :, None
+    ] + 1e-12
+    for shift in _BLOCK_SHIFTS:
+        kept = _transform_blocks(_cut_blocks(best, shift))
         kept *= kept
         kept /= kept + expected
         noise = (kept * kept * expected).sum((1, 3))
         weight = (1 / (noise + 1e-6 * expected.sum()))[:, None, :, None]
-        kept *= _transformed(_cut(faithful, shift))
+        kept *= _transform_blocks(_cut_blocks(faithful, shift))
         kept *= weight
-        total += _joined(_restored(kept), size, shift)
+        total += _join_blocks(_restore_blocks(kept), size, shift)
         kept[...] = weight
-        weights += _joined(kept, size, shift)
+        weights += _join_blocks(kept, size, shift)
     total /= weights
     return total
 
 
-def _cut(block: Array, shift: tuple[int, ...]) -> Array:
+def _cut_blocks(block: Array, shift: tuple[int, ...]) -> Array:
     """Blocks from ``shift`` before the first place on, mirrored: (t, 16, blocks, 256)."""
     for axis, (length, before) in enumerate(zip(block.shape, shift, strict=True)):
-        places = _padded(length, before)
+        places = _mirror_block_indices(length, before)
         if len(places) > length:
-            block = block[(slice(None),) * axis + (constant(places),)]
+            block = block[(slice(None),) * axis + (send_constant(places),)]
     frames, height, width = block.shape
-    split = block.reshape(frames, height // _BLOCK, _BLOCK, width // _BLOCK, _BLOCK)
-    return split.swapaxes(2, 3).reshape(frames // _BLOCK, _BLOCK, -1, _BLOCK**2)
+    split = block.reshape(
+        frames, height // _BLOCK_SITES, _BLOCK_SITES, width // _BLOCK_SITES, _BLOCK_SITES
+    )
+    return split.swapaxes(2, 3).reshape(frames // _BLOCK_SITES, _BLOCK_SITES, -1, _BLOCK_SITES**2)
 
 
-def _transformed(blocks: Array) -> Array:
+def _transform_blocks(blocks: Array) -> Array:
     """The cosine transform of each block of 16 x 16 x 16."""
-    time, plane = (constant(matrix) for matrix in _transforms())
-    flat = blocks.reshape(-1, _BLOCK**2) @ plane.T
-    return (time @ flat.reshape(len(blocks), _BLOCK, -1)).reshape(blocks.shape)
+    time, plane = (send_constant(matrix) for matrix in _list_block_transforms())
+    flat = blocks.reshape(-1, _BLOCK_SITES**2) @ plane.T
+    return (time @ flat.reshape(len(blocks), _BLOCK_SITES, -1)).reshape(blocks.shape)
 
 
-def _restored(blocks: Array) -> Array:
-    """The transpose of `_transformed`."""
-    time, plane = (constant(matrix) for matrix in _transforms())
-    flat = (time.T @ blocks.reshape(len(blocks), _BLOCK, -1)).reshape(-1, _BLOCK**2)
+def _restore_blocks(blocks: Array) -> Array:
+    """The transpose of `_transform_blocks`."""
+    time, plane = (send_constant(matrix) for matrix in _list_block_transforms())
+    flat = (time.T @ blocks.reshape(len(blocks), _BLOCK_SITES, -1)).reshape(-1, _BLOCK_SITES**2)
     return (flat @ plane).reshape(blocks.shape)
 
 
 @lru_cache(maxsize=1)
-def _transforms() -> tuple[np.ndarray, np.ndarray]:
+def _list_block_transforms() -> tuple[np.ndarray, np.ndarray]:
     """Along time, and in the plane as one matrix: large products are the fast ones."""
-    line = transforms.cosine_matrix(_BLOCK, _BLOCK, np.float32)
+    line = transforms.cosine_matrix(_BLOCK_SITES, _BLOCK_SITES, np.float32)
     return line, np.kron(line, line)
 
 
-def _joined(blocks: Array, size: tuple[int, ...], shift: tuple[int, ...]) -> Array:
-    """The inverse of `_cut`: (T, H, W) without what lies outside."""
-    rows, columns = (len(_padded(n, s)) // _BLOCK for n, s in zip(size[1:], shift[1:], strict=True))
-    split = blocks.reshape(-1, rows, columns, _BLOCK, _BLOCK).swapaxes(2, 3)
-    whole = split.reshape(len(split), rows * _BLOCK, columns * _BLOCK)
+def _join_blocks(blocks: Array, size: tuple[int, ...], shift: tuple[int, ...]) -> Array:
+    """The inverse of `_cut_blocks`: (T, H, W) without what lies outside."""
+    rows, columns = (
+        len(_mirror_block_indices(n, s)) // _BLOCK_SITES
+        for n, s in zip(size[1:], shift[1:], strict=True)
+    )
+    split = blocks.reshape(-1, rows, columns, _BLOCK_SITES, _BLOCK_SITES).swapaxes(2, 3)
+    whole = split.reshape(len(split), rows * _BLOCK_SITES, columns * _BLOCK_SITES)
     return whole[tuple(slice(s, s + n) for n, s in zip(size, shift, strict=True))]
 
 
 @lru_cache(maxsize=64)
-def _padded(length: int, shift: int) -> np.ndarray:
+def _mirror_block_indices(length: int, shift: int) -> np.ndarray:
     """Which places to read so that whole blocks begin ``shift`` before the first: mirrored."""
-    whole = math.ceil((length + shift) / _BLOCK) * _BLOCK
+    whole = math.ceil((length + shift) / _BLOCK_SITES) * _BLOCK_SITES
     place = np.arange(whole) - shift
     turn = place % (2 * length)
     return np.asarray(np.minimum(turn, 2 * length - 1 - turn))

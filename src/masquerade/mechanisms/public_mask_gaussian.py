@@ -15,22 +15,37 @@ import numpy as np
 
 from masquerade import _check
 from masquerade.accounting import sensitivity
-from masquerade.accounting.compose import epsilon as epsilon_of
+from masquerade.accounting.compose import compute_epsilon as epsilon_of
 from masquerade.errors import BadInput
 from masquerade.events import DpEvent, GaussianDpEvent
-from masquerade.guarantee import Accountant, Guarantee, Kind, Relation, Unit, UnitName, chosen_unit
+from masquerade.guarantee import (
+    Accountant,
+    Guarantee,
+    GuaranteeKind,
+    Relation,
+    Unit,
+    UnitName,
+    make_unit,
+)
 from masquerade.mechanism import Frames, Plan, Shape, Shapes, VideoMechanism, as_video, first_unit
 from masquerade.mechanisms import expected_view as sight
 from masquerade.mechanisms.gaussian_video import PUBLIC, not_protected
 from masquerade.mechanisms.given_masks import read_masks
-from masquerade.noise import Noise, Scale, grid_for, rounded_bound, scale_for, to_grid
+from masquerade.noise import (
+    Noise,
+    Scale,
+    compute_rounded_bound,
+    find_grid,
+    find_scale,
+    round_to_grid,
+)
 from masquerade.tradeoff import gaussian_mu
 from masquerade.wording import delta_caveat
 
 _UNITS = tuple(name for name in UnitName if name is not UnitName.SHARD)
-_MOST_SIGMA, _MOST_LEVEL = 2.0**20, 256.0
-_HALF = 127.5  # of the range of a value
-_ONE = np.ones((1, 1), np.uint8)
+_MAX_SIGMA, _MAX_LEVEL = 2.0**20, 256.0
+_HALF_RANGE = 127.5  # of the range of a value
+_ONE_PIXEL = np.ones((1, 1), np.uint8)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,51 +98,53 @@ class PublicMaskGaussian(VideoMechanism):
             _check.positive(epsilon=self.epsilon)
         if self.sigma is not None:
             _check.positive(sigma=self.sigma)
-            _check.at_most(_MOST_SIGMA, sigma=self.sigma)
+            _check.at_most(_MAX_SIGMA, sigma=self.sigma)
         if self.levels is not None:
             object.__setattr__(self, "levels", tuple(self.levels))
         for level in self.levels or ():
             _check.at_least(1.0, "Level 1 has the least noise, which is proved.", levels=level)
-            _check.at_most(_MOST_LEVEL, levels=level)
-        _ = self.protected_unit  # refused here, or right
+            _check.at_most(_MAX_LEVEL, levels=level)
+        _ = self.privacy_unit  # refused here, or right
 
     @cached_property
-    def protected_unit(self) -> Unit:
+    def privacy_unit(self) -> Unit:
         """The unit, in 8-bit video."""
-        return chosen_unit(self.unit, self.pixels, low=0.0, high=255.0, among=_UNITS)
+        return make_unit(self.unit, self.pixels, low=0.0, high=255.0, among=_UNITS)
 
     @property
     def is_masked(self) -> bool:
         """Whether something is published as it is."""
         return self.mask is not None or self.mask_sha256 is not None
 
-    def fields(self) -> dict[str, Any]:
+    def encode_fields(self) -> dict[str, Any]:
         """The public fields; of the mask its hash, not where it lies."""
-        found = self.mask_sha256 if self.mask is None else _hash(Path(self.mask))
-        return {**super().fields(), "mask": None, "mask_sha256": found}
+        found = self.mask_sha256 if self.mask is None else _hash_mask_file(Path(self.mask))
+        return {**super().encode_fields(), "mask": None, "mask_sha256": found}
 
     @lru_cache(maxsize=64)  # noqa: B019
-    def scale(self, shape: Shape | Shapes) -> Scale:
+    def compute_scale(self, shape: Shape | Shapes) -> Scale:
         """The least noise inside the mask, from half the distance of two neighbours."""
-        touched = self._touched(shape, self.protected_unit)
-        bound = _HALF * math.sqrt(touched)
+        touched = self._count_touched_frames(shape, self.privacy_unit)
+        bound = _HALF_RANGE * math.sqrt(touched)
         if self.epsilon is not None:
             mu = gaussian_mu(self.epsilon, self.delta) / 2
-            return scale_for(bound, mu=mu, coordinates=touched)
+            return find_scale(bound, mu=mu, coordinates=touched)
         sigma = self.sigma or 0.0
-        grid = min(1.0, grid_for(sigma))
-        return Scale(sigma=sigma, grid=grid, sensitivity=rounded_bound(bound, grid, touched))
+        grid = min(1.0, find_grid(sigma))
+        return Scale(
+            sigma=sigma, grid=grid, sensitivity=compute_rounded_bound(bound, grid, touched)
+        )
 
     def event_for(self, shape: Shape | Shapes, unit: Unit) -> DpEvent | None:
         """As another unit feels it; none where a mask leaves something without noise."""
         if self.is_masked or unit.name is UnitName.SHARD:
             return None
-        return self._event(as_video(shape), unit)
+        return self._make_event(as_video(shape), unit)
 
-    def _event(self, shape: Shape, unit: Unit) -> DpEvent:
+    def _make_event(self, shape: Shape, unit: Unit) -> DpEvent:
         """One Gaussian, in multiples of a unit's bound."""
-        scale, touched = self.scale(shape), self._touched(shape, unit)
-        bound = rounded_bound(_HALF * math.sqrt(touched), scale.grid, touched)
+        scale, touched = self.compute_scale(shape), self._count_touched_frames(shape, unit)
+        bound = compute_rounded_bound(_HALF_RANGE * math.sqrt(touched), scale.grid, touched)
         return GaussianDpEvent(math.nextafter(scale.sigma / bound, 0.0))
 
     def plan(self, shape: Shape | Shapes) -> Plan:
@@ -136,13 +153,13 @@ class PublicMaskGaussian(VideoMechanism):
         The expected error is that where the mask is 1; what is left to see is unknown where a part
         is shown as it is.
         """
-        unit, shape = self.protected_unit, as_video(shape)
-        sigma, event = self.scale(shape).sigma, self._event(shape, unit)
+        unit, shape = self.privacy_unit, as_video(shape)
+        sigma, event = self.compute_scale(shape).sigma, self._make_event(shape, unit)
         where = "every pixel inside a public mask with noise, and all others as they are"
         public = (*PUBLIC, "the mask, settled without looking at the video") * self.is_masked
         bare = "everything outside the mask, which is published as it is, and the mask itself"
         guarantee = Guarantee(
-            kind=Kind.FORMAL_RELAXED if self.is_masked else Kind.FORMAL,
+            kind=GuaranteeKind.FORMAL_RELAXED if self.is_masked else GuaranteeKind.FORMAL,
             unit=unit,
             relation=Relation.REPLACE_ONE,
             released=where if self.is_masked else "every pixel of the video, with noise",
@@ -155,37 +172,41 @@ class PublicMaskGaussian(VideoMechanism):
             composition="this release alone; every further release of the same footage adds to it",
             caveats=delta_caveat(self.delta, shape[0] if unit.name is UnitName.FRAME else 1),
         )
-        share = None if self.is_masked else sight.raw(sigma**2)
+        share = None if self.is_masked else sight.compute_raw_share(sigma**2)
         return Plan(guarantee=guarantee, event=event, expected_error=sigma, visible_share=share)
 
     def stream(self, frames: Frames, shape: Shape, noise: Noise) -> Frames:
         """Noise inside the mask, rounded and clipped to 8 bits afterwards."""
-        scale, masks = self.scale(shape), self._masks(as_video(shape))
+        scale, masks = self.compute_scale(shape), self._read_mask_frames(as_video(shape))
         return (
-            np.clip(np.rint(self._noisy(frame, mask, scale, noise)), 0, 255).astype(np.uint8)
+            np.clip(np.rint(self._add_masked_noise(frame, mask, scale, noise)), 0, 255).astype(
+                np.uint8
+            )
             for frame, mask in zip(frames, masks, strict=False)  # the masks need not end
         )
 
-    def _noisy(self, frame: np.ndarray, mask: np.ndarray, scale: Scale, noise: Noise) -> np.ndarray:
+    def _add_masked_noise(
+        self, frame: np.ndarray, mask: np.ndarray, scale: Scale, noise: Noise
+    ) -> np.ndarray:
         """What is made public, before it is rounded to 8 bits: (H, W, 3) float64."""
-        made = to_grid(frame, scale.grid)
+        made = round_to_grid(frame, scale.grid)
         if not self.is_masked:
-            made += noise.gaussian(scale.sigma, frame.shape, grid=scale.grid)
+            made += noise.sample_gaussian(scale.sigma, frame.shape, grid=scale.grid)
             return made
         for number, level in enumerate((1.0, *(self.levels or ())), 1):
             inside = np.broadcast_to(mask == number, frame.shape[:2])
             count = int(np.count_nonzero(inside))
-            made[inside] += noise.gaussian(scale.sigma * level, (count, 3), grid=scale.grid)
+            made[inside] += noise.sample_gaussian(scale.sigma * level, (count, 3), grid=scale.grid)
         return made
 
     def play(
         self, worlds: tuple[np.ndarray, np.ndarray], truth: int, trials: int, noise: Noise
     ) -> np.ndarray:
         """Log-likelihood ratios of the best attacker, for an audit; it sees unrounded numbers."""
-        shape, scale = worlds[0].shape, self.scale(worlds[0].shape)
-        masks = list(itertools.islice(self._masks(shape), shape[0]))
+        shape, scale = worlds[0].shape, self.compute_scale(worlds[0].shape)
+        masks = list(itertools.islice(self._read_mask_frames(shape), shape[0]))
         noises = np.stack(
-            [np.broadcast_to(self._sigmas(mask, scale), shape[1:3]) for mask in masks]
+            [np.broadcast_to(self._build_sigma_map(mask, scale), shape[1:3]) for mask in masks]
         )
         weight = np.zeros(noises.shape)
         np.divide(1.0, noises**2, out=weight, where=noises > 0)
@@ -194,13 +215,13 @@ class PublicMaskGaussian(VideoMechanism):
         found = np.empty(trials)
         for trial in range(trials):
             seen = [
-                self._noisy(frame, mask, scale, noise)
+                self._add_masked_noise(frame, mask, scale, noise)
                 for frame, mask in zip(worlds[truth], masks, strict=True)
             ]
             found[trial] = np.sum((np.stack(seen) - middle) * apart)
         return found
 
-    def _sigmas(self, mask: np.ndarray, scale: Scale) -> np.ndarray:
+    def _build_sigma_map(self, mask: np.ndarray, scale: Scale) -> np.ndarray:
         table = np.array([0.0, 1.0, *(self.levels or ())]) * scale.sigma
         return np.asarray(table[mask.astype(np.intp)])
 
@@ -209,19 +230,19 @@ class PublicMaskGaussian(VideoMechanism):
         value = np.zeros(as_video(shape), np.uint8)
         neighbour = value.copy()
         if not self.is_masked or self.mask is None:
-            first_unit(neighbour, self.protected_unit)[...] = 255
+            first_unit(neighbour, self.privacy_unit)[...] = 255
             return value, neighbour
-        masks = itertools.islice(self._masks(shape), shape[0])
+        masks = itertools.islice(self._read_mask_frames(shape), shape[0])
         inside = np.stack([np.broadcast_to(mask == 1, shape[1:3]) for mask in masks])
-        return value, _whitened(neighbour, inside, self.protected_unit)
+        return value, _whiten_unit(neighbour, inside, self.privacy_unit)
 
-    def _masks(self, shape: Shape) -> Iterator[np.ndarray]:
+    def _read_mask_frames(self, shape: Shape) -> Iterator[np.ndarray]:
         """The mask of each frame; it must fit the video."""
         if self.mask is None:
             if self.is_masked:
                 raise BadInput("Expected the mask's file, got its hash alone; name it with --mask.")
-            return itertools.repeat(_ONE)
-        if self.mask_sha256 is not None and _hash(Path(self.mask)) != self.mask_sha256:
+            return itertools.repeat(_ONE_PIXEL)
+        if self.mask_sha256 is not None and _hash_mask_file(Path(self.mask)) != self.mask_sha256:
             raise BadInput(f"Expected the mask of that hash at {self.mask}, got another.")
         found = read_masks(Path(self.mask), "a mask", (shape[1:3], shape[:3]))
         most = 1 + len(self.levels or ())
@@ -233,11 +254,11 @@ class PublicMaskGaussian(VideoMechanism):
         return itertools.repeat(found) if found.ndim == 2 else iter(found)
 
     @staticmethod
-    def _touched(shape: Shape | Shapes, unit: Unit) -> int:
-        return sensitivity.changed_coordinates(unit, (as_video(shape),))
+    def _count_touched_frames(shape: Shape | Shapes, unit: Unit) -> int:
+        return sensitivity.count_changed_coordinates(unit, (as_video(shape),))
 
 
-def _whitened(video: np.ndarray, inside: np.ndarray, unit: Unit) -> np.ndarray:
+def _whiten_unit(video: np.ndarray, inside: np.ndarray, unit: Unit) -> np.ndarray:
     """The video (T, H, W, 3) with one unit of what lies inside, (T, H, W), white."""
     sites, most = inside.copy(), unit.sites or 1
     if unit.name in (UnitName.VALUE, UnitName.PIXELS):
@@ -252,7 +273,7 @@ def _whitened(video: np.ndarray, inside: np.ndarray, unit: Unit) -> np.ndarray:
     return video
 
 
-def _hash(path: Path) -> str:
+def _hash_mask_file(path: Path) -> str:
     if not path.is_file():
         raise BadInput(f"Expected a mask at {path}; there is no such file.")
     with path.open("rb") as stream:

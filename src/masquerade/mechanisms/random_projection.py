@@ -26,28 +26,28 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from masquerade._optional import Later
+from masquerade._optional import lazy_module
 from masquerade.guarantee import Unit, UnitName
 from masquerade.io import devices
-from masquerade.io.devices import Array, cast, chosen, is_cpu
+from masquerade.io.devices import Array, cast, device_name, is_cpu
 from masquerade.mechanism import Shape
 from masquerade.vision import transforms
-from masquerade.vision.transforms import painted, plain
+from masquerade.vision.transforms import make_plain_mix, paint_frames
 
 if TYPE_CHECKING:
     from masquerade._torch import torch
 else:
-    torch = Later("torch", extra="train")
+    torch = lazy_module("torch", extra="train")
 
 
 GRID = 2.0**-14
-_FEWEST = 256  # columns, from which on no entry ever reaches 1
+_MIN_COLUMNS = 256  # columns, from which on no entry ever reaches 1
 
 
 class MatrixRows(Protocol):
     """Some rows of a matrix whose entries are whole multiples of 2^-14."""
 
-    def times(self, values: Array, middle: float) -> Array:
+    def multiply_values(self, values: Array, middle: float) -> Array:
         """(``values`` - ``middle``) times the rows, exactly, for uint8 values."""
 
     def whole_floats(self) -> Array:
@@ -60,25 +60,25 @@ def gaussian_rows(seed: int, block: int, shape: tuple[int, int]) -> MatrixRows:
     if is_cpu():
         plain = np.random.Generator(np.random.PCG64((seed, block))).standard_normal(shape)
         plain *= factor
-        return Doubles(np.rint(plain, out=plain))
-    is_few = shape[1] < _FEWEST or any(size % 8 for size in shape)  # the units want eights
+        return DoubleRows(np.rint(plain, out=plain))
+    is_few = shape[1] < _MIN_COLUMNS or any(size % 8 for size in shape)  # the units want eights
     key = (seed + (block + 1) * 0x9E3779B97F4A7C15) % 2**64
-    generator = torch.Generator(device=chosen()).manual_seed(key - 2**63)
+    generator = torch.Generator(device=device_name()).manual_seed(key - 2**63)
     size = shape if is_few else shape[::-1]
-    drawn = torch.empty(size, device=chosen(), dtype=torch.float64)
+    drawn = torch.empty(size, device=device_name(), dtype=torch.float64)
     drawn.normal_(0.0, factor, generator=generator)
     if is_few:
-        return Doubles(drawn.round_())
-    return Split.of(drawn.round_().to(torch.int16))
+        return DoubleRows(drawn.round_())
+    return SplitRows.split_integers(drawn.round_().to(torch.int16))
 
 
 @dataclass(frozen=True, eq=False)
-class Doubles:
+class DoubleRows:
     """Whole numbers j in float64, for the processor: sums far below 2^53 are exact."""
 
     whole: Array
 
-    def times(self, values: Array, middle: float) -> Array:
+    def multiply_values(self, values: Array, middle: float) -> Array:
         """One product."""
         return (cast(values, np.float64) - middle) @ self.whole * GRID
 
@@ -88,7 +88,7 @@ class Doubles:
 
 
 @dataclass(frozen=True, eq=False)
-class Split:
+class SplitRows:
     """Whole numbers j = 128 high + low in two halves of 8 bits, for a GPU's integer units.
 
     |values - 128| <= 128, |high|, low < 128 and at most 2^16 rows keep every sum below 2^31. They
@@ -100,7 +100,7 @@ class Split:
     floating: Array  # j
 
     @classmethod
-    def of(cls, turned: Array) -> Split:
+    def split_integers(cls, turned: Array) -> SplitRows:
         """Of int16 numbers (k, rows) below 2^14, that is sqrt(k) deviations."""
         return cls(
             high=(turned >> 7).to(torch.int8),
@@ -108,7 +108,7 @@ class Split:
             floating=turned.to(torch.float32),
         )
 
-    def times(self, values: Array, middle: float) -> Array:
+    def multiply_values(self, values: Array, middle: float) -> Array:
         """Two integer products; what 128 differs from the middle is added exactly.
 
         One more row, of ones, gives the sums that this takes. The units want a multiple of 8 rows,
@@ -127,7 +127,7 @@ class Split:
         return self.floating.T
 
 
-def signs(seed: int, shape: tuple[int, ...]) -> np.ndarray:
+def sample_signs(seed: int, shape: tuple[int, ...]) -> np.ndarray:
     """Random signs, in 8 bits."""
     count = math.prod(shape)
     drawn = np.random.Generator(np.random.PCG64((seed, 0))).bytes(-(-count // 8))
@@ -137,15 +137,18 @@ def signs(seed: int, shape: tuple[int, ...]) -> np.ndarray:
     return made.reshape(shape)
 
 
-def choice(seed: int, count: int, among: int) -> np.ndarray:
+def sample_places(seed: int, count: int, among: int) -> np.ndarray:
     """``count`` different places out of ``among``, in order."""
     generator = np.random.Generator(np.random.PCG64((seed, 1)))
     return np.sort(generator.choice(among, count, replace=False, shuffle=False))
 
 
-_ROWS = 1 << 14  # of R at a time
-_FAR_MORE, _ENCODED = 4, 0.3  # what an encoder leaves of a frame that was rebuilt, at least
-_HELD = 1 << 24  # numbers of an R that is small enough to be kept by a processor
+_ROWS_PER_BLOCK = 1 << 14  # of R at a time
+_EXCESS_FACTOR, _ENCODED_SHARE = (
+    4,
+    0.3,
+)  # what an encoder leaves of a frame that was rebuilt, at least
+_MAX_CACHED_NUMBERS = 1 << 24  # numbers of an R that is small enough to be kept by a processor
 
 
 class Projection(ABC):
@@ -162,38 +165,41 @@ class Projection(ABC):
     def backward(self, rows: Array) -> Array:
         """(T, H, W, 3) in float32; only noisy rows come here."""
 
-    def frames(self, rows: Array, *, middle: float) -> Array:
+    def expand_rows(self, rows: Array, *, middle: float) -> Array:
         """The same, plus ``middle``, in 8 bits."""
         made = self.backward(rows)
         made += middle
         return devices.to_bytes(made)
 
-    def looks_kept(self, frames: Sequence[np.ndarray], *, middle: float) -> bool | None:
+    def is_appearance_kept(self, frames: Sequence[np.ndarray], *, middle: float) -> bool | None:
         """Whether far more of each frame than k/d, as of any film, is in directions that R keeps.
 
         None where k is so large that nobody can tell.
         """
-        least = _FAR_MORE * self.columns / math.prod(self.frame)
-        if least > _ENCODED:
+        least = _EXCESS_FACTOR * self.columns / math.prod(self.frame)
+        if least > _ENCODED_SHARE:
             return None
         return all(
-            np.sum(devices.fetch(self.forward(devices.send(frame[None]), middle=middle)) ** 2)
+            np.sum(
+                devices.fetch_array(self.forward(devices.send_array(frame[None]), middle=middle))
+                ** 2
+            )
             >= least * np.sum((frame - middle) ** 2)
             for frame in frames
         )
 
-    def along(self, rows: np.ndarray, directions: np.ndarray) -> np.ndarray:
+    def restrict_rows(self, rows: np.ndarray, directions: np.ndarray) -> np.ndarray:
         """(T, k) rows y' with y' R^+ = y V (R V)^+, for V of k x r with orthonormal columns.
 
         With r = k that is y itself: (R V)^+ = V^T R^+, and V cancels.
         """
-        right = directions.T @ self._gram  # V^T R^T R
+        right = directions.T @ self._gram_matrix  # V^T R^T R
         inner = right @ directions
         return np.asarray(rows @ directions @ np.linalg.solve(inner, right))
 
     @property
     @abstractmethod
-    def _gram(self) -> np.ndarray:
+    def _gram_matrix(self) -> np.ndarray:
         """R^T R up to a factor, (k, k) in float64."""
 
     @abstractmethod
@@ -201,13 +207,15 @@ class Projection(ABC):
         """How far rounding can move one number of `forward`."""
 
 
-def drawn(kind: type[Projection], seed: int, frame: tuple[int, ...], columns: int) -> Projection:
+def make_projection(
+    kind: type[Projection], seed: int, frame: tuple[int, ...], columns: int
+) -> Projection:
     """The projection of a seed; the last one is kept, since a video asks for it many times."""
-    return _kept(kind, seed, frame, columns, devices.chosen())
+    return _make_cached_projection(kind, seed, frame, columns, devices.device_name())
 
 
 @lru_cache(maxsize=1)
-def _kept(
+def _make_cached_projection(
     kind: type[Projection], seed: int, frame: tuple[int, ...], columns: int, where: str
 ) -> Projection:
     return kind(seed, frame, columns)
@@ -220,56 +228,58 @@ class GaussianProjection(Projection):
     they are needed. A GPU has the room and keeps it, as `public.Split` whole numbers.
     """
 
-    def _blocks(self) -> Iterator[tuple[slice, MatrixRows]]:
+    def _list_row_blocks(self) -> Iterator[tuple[slice, MatrixRows]]:
         size = math.prod(self.frame)
-        most = _ROWS if devices.is_cpu() else 4 * _ROWS
+        most = _ROWS_PER_BLOCK if devices.is_cpu() else 4 * _ROWS_PER_BLOCK
         for block, start in enumerate(range(0, size, most)):
             place = slice(start, min(start + most, size))
-            yield place, self._held(block, (place.stop - start, self.columns))
+            yield place, self._fetch_block(block, (place.stop - start, self.columns))
 
-    def _held(self, block: int, shape: tuple[int, int]) -> MatrixRows:
-        if devices.is_cpu() and math.prod(self.frame) * self.columns > _HELD:
+    def _fetch_block(self, block: int, shape: tuple[int, int]) -> MatrixRows:
+        if devices.is_cpu() and math.prod(self.frame) * self.columns > _MAX_CACHED_NUMBERS:
             return gaussian_rows(self._seed, block, shape)
-        if block not in self._kept:
-            self._kept[block] = gaussian_rows(self._seed, block, shape)
-        return self._kept[block]
+        if block not in self._block_cache:
+            self._block_cache[block] = gaussian_rows(self._seed, block, shape)
+        return self._block_cache[block]
 
     @cached_property
-    def _kept(self) -> dict[int, MatrixRows]:
+    def _block_cache(self) -> dict[int, MatrixRows]:
         return {}
 
     def forward(self, frames: Array, *, middle: float) -> Array:
         """Exact: whole multiples of 2^-15 far below 2^53 of them."""
-        flat = devices.send(frames.reshape(len(frames), -1))
+        flat = devices.send_array(frames.reshape(len(frames), -1))
         total: Array = 0.0
-        for place, rows in self._blocks():
-            total = total + rows.times(flat[:, place], middle)
+        for place, rows in self._list_row_blocks():
+            total = total + rows.multiply_values(flat[:, place], middle)
         return total
 
     def backward(self, rows: Array) -> Array:
         """y (R^T R)^-1 R^T, by one small solve; post-processing, so float32 will do."""
-        with devices.coarse():
-            mixed = devices.solve(self._factor, (devices.cast(rows, np.float32) / GRID).T).T
+        with devices.allow_coarse_products():
+            mixed = devices.solve(
+                self._cholesky_factor, (devices.cast(rows, np.float32) / GRID).T
+            ).T
             out = devices.zeros((len(rows), math.prod(self.frame)), np.float32)
-            for place, block in self._blocks():
+            for place, block in self._list_row_blocks():
                 out[:, place] = mixed @ block.whole_floats().T
         return out.reshape(len(rows), *self.frame)
 
     @cached_property
-    def _factor(self) -> Array:
+    def _cholesky_factor(self) -> Array:
         """The Cholesky factor of R^T R, for R over 2^-14."""
-        return devices.cholesky(self._products)
+        return devices.cholesky(self._integer_gram)
 
     @property
-    def _gram(self) -> np.ndarray:
-        return devices.fetch(self._products).astype(np.float64)
+    def _gram_matrix(self) -> np.ndarray:
+        return devices.fetch_array(self._integer_gram).astype(np.float64)
 
     @cached_property
-    def _products(self) -> Array:
+    def _integer_gram(self) -> Array:
         """R^T R, for R over 2^-14."""
         total: Array = 0.0
-        with devices.coarse():
-            for _, rows in self._blocks():
+        with devices.allow_coarse_products():
+            for _, rows in self._list_row_blocks():
                 low = rows.whole_floats()
                 total = total + low.T @ low
         return total
@@ -286,36 +296,41 @@ class OrthonormalProjection(Projection):
     """
 
     @property
-    def _gram(self) -> np.ndarray:
+    def _gram_matrix(self) -> np.ndarray:
         return np.eye(self.columns)
 
     @cached_property
-    def _signs(self) -> Array:
-        return devices.send(signs(self._seed, (3, *self.frame[:2])))
+    def _column_signs(self) -> Array:
+        return devices.send_array(sample_signs(self._seed, (3, *self.frame[:2])))
 
     @cached_property
-    def _places(self) -> list[tuple[Array, Array, Array, Array]]:
+    def _channel_places(self) -> list[tuple[Array, Array, Array, Array]]:
         """For each channel: which of the k numbers, their rows, columns and folded columns."""
-        chosen = choice(self._seed, self.columns, math.prod(self.frame))
+        chosen = sample_places(self._seed, self.columns, math.prod(self.frame))
         channel, row, column = np.unravel_index(chosen, (3, *self.frame[:2]))
         mine = [np.flatnonzero(channel == c) for c in range(3)]
-        folded = transforms.folded_place(column, self.frame[1])
+        folded = transforms.find_folded_index(column, self.frame[1])
         return [
-            (devices.send(m), *(devices.send(each[m]) for each in (row, column, folded)))
+            (
+                devices.send_array(m),
+                *(devices.send_array(each[m]) for each in (row, column, folded)),
+            )
             for m in mine
         ]
 
     def forward(self, frames: Array, *, middle: float) -> Array:
         """Signs, then two products a channel; k of the results are kept."""
         height, width = self.frame[:2]
-        high = devices.constant(transforms.cosine_matrix(height, height))
-        even, odd = (devices.constant(rows) for rows in transforms.halves(width))
+        high = devices.send_constant(transforms.cosine_matrix(height, height))
+        even, odd = (devices.send_constant(rows) for rows in transforms.make_half_matrices(width))
         found = devices.zeros((self.columns, len(frames)), np.float64)
-        near_signs, far_signs = _ends(self._signs)
+        near_signs, far_signs = _split_line_halves(self._column_signs)
         grey_added = devices.cast(near_signs + far_signs, np.float64) * middle
         grey_apart = devices.cast(near_signs - far_signs, np.float64) * middle
-        for c, (mine, row, _, folded) in enumerate(self._places):
-            near, far = _ends(frames[..., c] * self._signs[c])  # whole numbers below 2^9
+        for c, (mine, row, _, folded) in enumerate(self._channel_places):
+            near, far = _split_line_halves(
+                frames[..., c] * self._column_signs[c]
+            )  # whole numbers below 2^9
             added = devices.cast(near + far, np.float64)
             added -= grey_added[c]  # whole and half numbers: exact
             apart = devices.cast(near - far, np.float64)
@@ -325,24 +340,25 @@ class OrthonormalProjection(Projection):
 
     def backward(self, rows: Array) -> Array:
         """The transpose."""
-        return devices.stack(self._planes(rows))
+        return devices.stack(self._list_channel_planes(rows))
 
-    def frames(self, rows: Array, *, middle: float) -> Array:
+    def expand_rows(self, rows: Array, *, middle: float) -> Array:
         """The same, plus ``middle``, in 8 bits."""
-        return painted(self._planes(rows), plain(middle))
+        return paint_frames(self._list_channel_planes(rows), make_plain_mix(middle))
 
-    def _planes(self, rows: Array) -> list[Array]:
+    def _list_channel_planes(self, rows: Array) -> list[Array]:
         high, wide = (
-            devices.constant(transforms.cosine_matrix(n, n, np.float32)) for n in self.frame[:2]
+            devices.send_constant(transforms.cosine_matrix(n, n, np.float32))
+            for n in self.frame[:2]
         )
         values = devices.cast(rows, np.float32).T
         back = []
-        for c, (mine, row, column, _) in enumerate(self._places):
+        for c, (mine, row, column, _) in enumerate(self._channel_places):
             bands = devices.zeros((self.frame[0], len(rows), self.frame[1]), np.float32)
             bands[row, :, column] = values[mine]
-            with devices.coarse():
+            with devices.allow_coarse_products():
                 planes = transforms.plane_backward(bands, high, wide)
-            planes *= self._signs[c]
+            planes *= self._column_signs[c]
             back.append(planes)
         return back
 
@@ -351,28 +367,28 @@ class OrthonormalProjection(Projection):
         return 128 * transforms.error_bound((1, self.frame[0], self.frame[1]))
 
 
-def _ends(planes: Array) -> tuple[Array, Array]:
+def _split_line_halves(planes: Array) -> tuple[Array, Array]:
     """Both halves of every line, from its ends to its middle, which an odd one has in both."""
     half = -(-planes.shape[-1] // 2)
-    return planes[..., :half], devices.backwards(planes[..., planes.shape[-1] - half :])
+    return planes[..., :half], devices.flip_last_axis(planes[..., planes.shape[-1] - half :])
 
 
-_UNIT = 2.0**-53
+_UNIT_ROUNDOFF = 2.0**-53
 
 
-def clipped(rows: np.ndarray, radius: float) -> np.ndarray:
+def clip_rows(rows: np.ndarray, radius: float) -> np.ndarray:
     """Rows scaled down to a norm of at most ``radius``, rounding included."""
     norms = np.linalg.norm(rows, axis=1, keepdims=True)
     return np.asarray(rows * np.minimum(1.0, radius * (1 - 2.0**-40) / np.maximum(norms, 1e-300)))
 
 
-def packed(matrix: np.ndarray) -> np.ndarray:
+def pack_triangle(matrix: np.ndarray) -> np.ndarray:
     """The upper triangle as a vector of the same Euclidean norm."""
     upper = np.triu_indices(len(matrix))
     return np.asarray(matrix[upper] * np.where(upper[0] == upper[1], 1.0, math.sqrt(2)))
 
 
-def unpacked(vector: np.ndarray, columns: int) -> np.ndarray:
+def unpack_triangle(vector: np.ndarray, columns: int) -> np.ndarray:
     """The symmetric matrix of such a vector."""
     upper = np.triu_indices(columns)
     matrix = np.zeros((columns, columns))
@@ -397,7 +413,7 @@ def rows_touched(shape: Shape, unit: Unit) -> tuple[int, float]:
             return frames, frames * area
 
 
-def distances(shape: Shape, unit: Unit, radius: float) -> tuple[float, float]:
+def compute_distance_bounds(shape: Shape, unit: Unit, radius: float) -> tuple[float, float]:
     """Of the clipped rows, and of their covariance, for an R of operator norm one.
 
     Clipping brings rows no further apart, and none further than two radii. The covariance's
@@ -415,7 +431,7 @@ def distances(shape: Shape, unit: Unit, radius: float) -> tuple[float, float]:
     return rows, frames * min(2 * radius * moved, 2 * math.sqrt(2) * radius**2)
 
 
-def unclipped_distance(shape: Shape, frames: int, apart: float, stretch: float) -> float:
+def compute_unclipped_bound(shape: Shape, frames: int, apart: float, stretch: float) -> float:
     """Of the covariance P^T P of rows P = X R, none clipped, for an R that is drawn afterwards.
 
     A^T A - B^T B = ((A - B)^T (A + B) + (A + B)^T (A - B)) / 2 has a norm of at most |A - B| |A +
@@ -425,7 +441,7 @@ def unclipped_distance(shape: Shape, frames: int, apart: float, stretch: float) 
     numbers = math.prod(shape[1:])
     both = 510 * math.sqrt(frames * numbers)
     terms = shape[0] + 8
-    rounding = terms * _UNIT / (1 - terms * _UNIT) * 255**2 * numbers * shape[0]
+    rounding = terms * _UNIT_ROUNDOFF / (1 - terms * _UNIT_ROUNDOFF) * 255**2 * numbers * shape[0]
     return stretch**2 * (apart * both + 4 * rounding) * (1 + 1e-12)
 
 
@@ -436,10 +452,10 @@ def right_directions(matrix: np.ndarray, kept: int) -> np.ndarray:
 
 def clip_error(frames: int, columns: int, radius: float) -> float:
     """How far the rounding of the clip itself can move some rows."""
-    return (columns + 8) * _UNIT * radius * math.sqrt(frames)
+    return (columns + 8) * _UNIT_ROUNDOFF * radius * math.sqrt(frames)
 
 
 def error_bound(shape: Shape, columns: int, radius: float) -> float:
     """How far rounding can move the packed covariance."""
     terms = shape[0] + 8
-    return terms * _UNIT / (1 - terms * _UNIT) * shape[0] * radius**2 * 2
+    return terms * _UNIT_ROUNDOFF / (1 - terms * _UNIT_ROUNDOFF) * shape[0] * radius**2 * 2

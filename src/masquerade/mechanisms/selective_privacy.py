@@ -17,42 +17,46 @@ from typing import Any
 import numpy as np
 
 from masquerade import _check
-from masquerade._optional import Later
-from masquerade.io.downloads import fetch
+from masquerade._optional import lazy_module
+from masquerade.io.downloads import fetch_asset
 from masquerade.mechanism import Frames, Heuristic, Shape, Value, as_video
-from masquerade.mechanisms.given_masks import given_masks
+from masquerade.mechanisms.given_masks import read_given_masks
 from masquerade.noise import Noise
 from masquerade.recordings import Video
-from masquerade.vision.face_detector import Layout, Search, load_detector
+from masquerade.vision.face_detector import FaceSearch, OutputLayout, load_detector
 from masquerade.vision.flow import FlowPreset, OpticalFlow
-from masquerade.vision.tracks import Tracks, followed
+from masquerade.vision.tracks import FaceTracks, follow_faces
 
-cv2 = Later("cv2", extra="vision")
-
-
-_FEW = 16  # of so many pixels fewer than one: those are sorted, which no table of all is needed for
-_GOLDEN = np.array([0.7548776662466927, 0.5698402909980532])  # 1/p and 1/p^2 with p^3 = p + 1
+cv2 = lazy_module("cv2", extra="vision")
 
 
-def offset(number: int) -> np.ndarray:
+_SPARSE_RATIO = (
+    16  # of so many pixels fewer than one: those are sorted, which no table of all is needed for
+)
+_GOLDEN_STEPS = np.array([0.7548776662466927, 0.5698402909980532])  # 1/p and 1/p^2 with p^3 = p + 1
+
+
+def compute_flow_offset(number: int) -> np.ndarray:
     """What is added to the flow of a frame before it is rounded down, another in every frame.
 
     So motion by a part of a pixel is right on average over time.
     """
-    return np.asarray(((0.5 + number * _GOLDEN) % 1).astype(np.float32) % 1)  # never 1
+    return np.asarray(((0.5 + number * _GOLDEN_STEPS) % 1).astype(np.float32) % 1)  # never 1
 
 
 def steps_of(back: np.ndarray, number: int) -> np.ndarray:
     """(..., 2) int32: by how many whole pixels the noise of frame ``number`` moves.
 
     Args:
-        back: (..., 2), right and down in pixels, as `OpticalFlow.back` gives it.
+        back: (..., 2), right and down in pixels, as `OpticalFlow.estimate_back_flow` gives it.
         number: of the frame.
     """
-    return np.asarray(np.floor(back + offset(number)), np.int32)
+    return np.asarray(np.floor(back + compute_flow_offset(number)), np.int32)
 
 
-def carried(field: np.ndarray, steps: np.ndarray, fresh: Callable[[int], np.ndarray]) -> np.ndarray:
+def carry_pixels(
+    field: np.ndarray, steps: np.ndarray, fresh: Callable[[int], np.ndarray]
+) -> np.ndarray:
     """The next field (H, W, C): pixel x takes what was at x + steps, or something new.
 
     Which pixel goes where depends on ``steps`` alone, and none goes to two places: if the numbers
@@ -65,9 +69,9 @@ def carried(field: np.ndarray, steps: np.ndarray, fresh: Callable[[int], np.ndar
         fresh: draws rows (N, C) for what is uncovered or comes in over the border.
     """
     height, width, _ = steps.shape
-    most = _usual(steps)
+    most = _find_usual_step(steps)
     is_odd = cv2.inRange(steps, most, most) == 0
-    takers, givers = _paired(steps, is_odd, most)
+    takers, givers = _pair_pixels(steps, is_odd, most)
     taken = field.reshape(height * width, -1)[givers]
     moved = np.roll(field, (-most[1], -most[0]), axis=(0, 1)) if any(most) else field.copy()
     rows = moved.reshape(height * width, -1)
@@ -77,7 +81,7 @@ def carried(field: np.ndarray, steps: np.ndarray, fresh: Callable[[int], np.ndar
     return moved
 
 
-def _usual(steps: np.ndarray) -> tuple[int, int]:
+def _find_usual_step(steps: np.ndarray) -> tuple[int, int]:
     """The step in the middle of all, which most have where a camera stands or pans."""
     some = steps[:: max(1, len(steps) // 64), :: max(1, steps.shape[1] // 64)].reshape(-1, 2)
     right, down = np.sort(some, axis=0)[len(some) // 2]
@@ -90,7 +94,7 @@ def _comes_in(height: int, width: int, most: tuple[int, int]) -> np.ndarray:
     return np.asarray(((y < 0) | (y >= height))[:, None] | ((x < 0) | (x >= width)))
 
 
-def _paired(
+def _pair_pixels(
     steps: np.ndarray, is_odd: np.ndarray, most: tuple[int, int]
 ) -> tuple[np.ndarray, np.ndarray]:
     """Pixels with a step of their own that get their wish, and the places that they take."""
@@ -107,7 +111,7 @@ def _paired(
     free[~free] = is_odd[y_usual[~free], x_usual[~free]]
     takers, givers = odd[free], y[free] * width + x[free]
     # of several that want a pixel, one gets it
-    if _FEW * len(givers) < height * width:
+    if _SPARSE_RATIO * len(givers) < height * width:
         _, wins = np.unique(givers, return_index=True)
         return takers[wins], givers[wins]
     last = np.empty(height * width, np.intp)
@@ -143,7 +147,7 @@ class AppearanceFree(Heuristic):
     preset: str = "medium"
 
     def __post_init__(self) -> None:
-        _check.choice(FlowPreset, preset=self.preset)
+        _check.parse_choice(FlowPreset, preset=self.preset)
 
     @property
     def hides(self) -> str:
@@ -154,27 +158,33 @@ class AppearanceFree(Heuristic):
         """Noise frames with the motion of ``frames``."""
         _, height, width, _ = as_video(shape)
         flow = OpticalFlow(preset=self.preset)
-        image, before = _grains(height * width, noise).reshape(height, width, 3), None
+        image, before = _sample_colours(height * width, noise).reshape(height, width, 3), None
         for number, frame in enumerate(frames):
             if before is not None:
-                back = flow.back(frame, before)  # frame(x) = before(x + back)
-                image = carried(image, steps_of(back, number), partial(_grains, noise=noise))
+                back = flow.estimate_back_flow(frame, before)  # frame(x) = before(x + back)
+                image = carry_pixels(
+                    image, steps_of(back, number), partial(_sample_colours, noise=noise)
+                )
             before = frame
             yield image
 
 
-def _grains(count: int, noise: Noise) -> np.ndarray:
+def _sample_colours(count: int, noise: Noise) -> np.ndarray:
     """``count`` random colours, (count, 3) uint8; a secret word is eight uniform bytes."""
-    octets = noise.words(-(-3 * count // 8)).view(np.uint8)
+    octets = noise.draw_words(-(-3 * count // 8)).view(np.uint8)
     return np.array(octets[: 3 * count]).reshape(count, 3)
 
 
-_BODY = (4.0, 0.7, 8.0)  # of a face: how wide a person is, and how far above and below its top
-_HEAD = 0.3  # of a face's size, on each side
-_WIDEST = 1000  # pixels of a margin
+_BODY_RATIOS = (
+    4.0,
+    0.7,
+    8.0,
+)  # of a face: how wide a person is, and how far above and below its top
+_HEAD_MARGIN = 0.3  # of a face's size, on each side
+_MAX_MARGIN_PX = 1000  # pixels of a margin
 
 
-class Region(StrEnum):
+class HiddenRegion(StrEnum):
     """What is hidden."""
 
     FACES = "faces"
@@ -216,15 +226,15 @@ class SelectivePrivacy(Heuristic):
     preset: str = "medium"
 
     def __post_init__(self) -> None:
-        _check.choice(Region, region=self.region)
+        _check.parse_choice(HiddenRegion, region=self.region)
         _check.probability(thresh=self.thresh)
         _check.not_negative(grow=self.grow, hold=self.hold)
-        _check.at_most(_WIDEST, grow=self.grow, hold=self.hold)
+        _check.at_most(_MAX_MARGIN_PX, grow=self.grow, hold=self.hold)
         for name in ("grow", "hold"):
             if int(getattr(self, name)) != getattr(self, name):
                 value = getattr(self, name)
                 raise ValueError(f"Expected {name} to be a whole number, got {name}={value!r}.")
-        if self.masks is not None and self.region != Region.GIVEN:
+        if self.masks is not None and self.region != HiddenRegion.GIVEN:
             raise ValueError(
                 f"Expected masks with region given, got region={self.region}; leave one out."
             )
@@ -234,30 +244,37 @@ class SelectivePrivacy(Heuristic):
     def hides(self) -> str:
         """How the region looks."""
         where = {
-            Region.FACES: "the faces that a detector finds",
-            Region.BODIES: "the people around the faces that a detector finds",
-            Region.PEOPLE: "the people that a segmenter finds",
-            Region.GIVEN: "what lies inside given masks",
+            HiddenRegion.FACES: "the faces that a detector finds",
+            HiddenRegion.BODIES: "the people around the faces that a detector finds",
+            HiddenRegion.PEOPLE: "the people that a segmenter finds",
+            HiddenRegion.GIVEN: "what lies inside given masks",
         }
-        return f"how {where[Region(self.region)]} look{'s' * (self.region == Region.GIVEN)}"
+        return (
+            f"how {where[HiddenRegion(self.region)]} "
+            f"look{'s' * (self.region == HiddenRegion.GIVEN)}"
+        )
 
     @property
     def is_partial(self) -> bool:
         """The region alone changes."""
         return True
 
-    def fields(self) -> dict[str, Any]:
+    def encode_fields(self) -> dict[str, Any]:
         """The public fields; where the private masks lie is not one of them."""
-        return {**super().fields(), "masks": None}
+        return {**super().encode_fields(), "masks": None}
 
     def apply(self, value: Value, noise: Noise) -> Value:
         """The released video; a `Video` with masks of its own is hidden inside those."""
-        is_own = isinstance(value, Video) and self.region == Region.GIVEN and self.masks is None
+        is_own = (
+            isinstance(value, Video) and self.region == HiddenRegion.GIVEN and self.masks is None
+        )
         if not (is_own and isinstance(value, Video)) or value.person_mask is None:
             return super().apply(value, noise)
         self.check(value)
         masks = iter(value.person_mask)
-        shown = self._mixed(zip(iter(value.frames), masks, strict=True), value.frames.shape, noise)
+        shown = self._mix_noise(
+            zip(iter(value.frames), masks, strict=True), value.frames.shape, noise
+        )
         return Video(frames=np.stack(list(shown)), rate_hz=value.rate_hz)
 
     def stream(self, frames: Frames, shape: Shape, noise: Noise) -> Frames:
@@ -266,13 +283,15 @@ class SelectivePrivacy(Heuristic):
         Whatever the networks raise ends the stream: no frame passes unseen.
         """
         shape = as_video(shape)
-        if self.region == Region.GIVEN:
-            return self._mixed(zip(frames, self._given(shape), strict=True), shape, noise)
-        if self.region == Region.PEOPLE:
-            return self._mixed(_people(frames), shape, noise)
-        return self._mixed(self._found(frames, shape), shape, noise)
+        if self.region == HiddenRegion.GIVEN:
+            return self._mix_noise(
+                zip(frames, self._read_given_regions(shape), strict=True), shape, noise
+            )
+        if self.region == HiddenRegion.PEOPLE:
+            return self._mix_noise(_segment_people(frames), shape, noise)
+        return self._mix_noise(self._detect_regions(frames, shape), shape, noise)
 
-    def _mixed(
+    def _mix_noise(
         self, regions: Iterator[tuple[np.ndarray, np.ndarray]], shape: Shape, noise: Noise
     ) -> Frames:
         """Noise where the region is, from frames with their regions (H, W)."""
@@ -281,61 +300,72 @@ class SelectivePrivacy(Heuristic):
             (frame for frame, _ in shown), shape, noise
         )
         for image, (frame, region) in zip(grains, beside, strict=True):
-            yield np.where(self._grown(region)[..., None], image, frame)
+            yield np.where(self._grow_region(region)[..., None], image, frame)
 
-    def _grown(self, region: np.ndarray) -> np.ndarray:
+    def _grow_region(self, region: np.ndarray) -> np.ndarray:
         if not self.grow:
             return region
         square = np.ones((2 * self.grow + 1,) * 2, np.uint8)
         return np.asarray(cv2.dilate(region.astype(np.uint8), square) > 0)
 
-    def _found(self, frames: Frames, shape: Shape) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def _detect_regions(
+        self, frames: Frames, shape: Shape
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Each frame with what the detector finds in it."""
         detect = load_detector(
-            fetch("centerface"), layout=Layout.CENTERFACE, thresh=self.thresh, height=None
+            fetch_asset("centerface"),
+            layout=OutputLayout.CENTERFACE,
+            thresh=self.thresh,
+            height=None,
         )
-        search = Search(detect=detect, thresh=self.thresh, every=1)
-        found = followed(search.over(frames, count=shape[0]), Tracks(hold=self.hold))
-        return ((frame, self._boxes(boxes, shape)) for frame, boxes in found)
+        search = FaceSearch(detect=detect, thresh=self.thresh, every=1)
+        found = follow_faces(
+            search.search_frames(frames, count=shape[0]), FaceTracks(hold=self.hold)
+        )
+        return ((frame, self._mask_boxes(boxes, shape)) for frame, boxes in found)
 
-    def _boxes(self, boxes: np.ndarray, shape: Shape) -> np.ndarray:
+    def _mask_boxes(self, boxes: np.ndarray, shape: Shape) -> np.ndarray:
         """(H, W): which pixels lie in one of the boxes (N, 4), or in the bodies below."""
         region = np.zeros(shape[1:3], bool)
         for box in boxes:
-            left, top, right, bottom = body(box) if self.region == Region.BODIES else _head(box)
+            left, top, right, bottom = (
+                estimate_body_box(box)
+                if self.region == HiddenRegion.BODIES
+                else _estimate_head_box(box)
+            )
             rows = slice(max(0, int(top)), max(0, int(np.ceil(bottom))))
             region[rows, max(0, int(left)) : max(0, int(np.ceil(right)))] = True
         return region
 
-    def _given(self, shape: Shape) -> Iterator[np.ndarray]:
+    def _read_given_regions(self, shape: Shape) -> Iterator[np.ndarray]:
         """The masks of the file, which must fit the video."""
         instead = "let a network find faces, bodies or people (--region)"
-        return given_masks(self.masks, shape, instead=instead)
+        return read_given_masks(self.masks, shape, instead=instead)
 
 
-def _people(frames: Frames) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def _segment_people(frames: Frames) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Each frame with the people that a segmenter finds in it."""
     from masquerade.vision.person_detector import PersonSegmenter  # needs an extra
 
     segmenter = PersonSegmenter(private="person")
-    segmenter.ready()  # before any frame is taken
-    return ((frame, segmenter.mask(frame)) for frame in frames)
+    segmenter.load_networks()  # before any frame is taken
+    return ((frame, segmenter.segment_frame(frame)) for frame in frames)
 
 
-def _head(face: np.ndarray) -> np.ndarray:
+def _estimate_head_box(face: np.ndarray) -> np.ndarray:
     """The box of a head with that face, ears and chin included."""
-    around = _HEAD * (face[2:4] - face[:2])
+    around = _HEAD_MARGIN * (face[2:4] - face[:2])
     return np.concatenate([face[:2] - around, face[2:4] + around])
 
 
-def body(face: np.ndarray) -> np.ndarray:
+def estimate_body_box(face: np.ndarray) -> np.ndarray:
     """The box of somebody upright with that face: left, top, right, bottom.
 
     Example:
-        >>> body(np.array([10.0, 20.0, 20.0, 30.0])).tolist()
+        >>> estimate_body_box(np.array([10.0, 20.0, 20.0, 30.0])).tolist()
         [-5.0, 13.0, 35.0, 100.0]
     """
     left, top, right, bottom = face[:4]
-    wide, above, below = _BODY
+    wide, above, below = _BODY_RATIOS
     middle, half, high = (left + right) / 2, wide * (right - left) / 2, bottom - top
     return np.array([middle - half, top - above * high, middle + half, top + below * high])

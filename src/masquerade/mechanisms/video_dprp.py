@@ -13,12 +13,12 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from masquerade import _check
-from masquerade._formatting import up_significant
+from masquerade._formatting import round_up_significant
 from masquerade.accounting import published, sensitivity
-from masquerade.accounting.power import power_of
+from masquerade.accounting.power import compute_event_power
 from masquerade.events import ComposedDpEvent, DpEvent, NonPrivateDpEvent, RevealedSampledDpEvent
 from masquerade.guarantee import Accountant, Guarantee, Unit, UnitName
-from masquerade.io.devices import Array, batch_frames, concat, fetch, send
+from masquerade.io.devices import Array, batch_frames, concat, fetch_array, send_array
 from masquerade.mechanism import Plan, Shape, Shapes, as_video
 from masquerade.mechanisms import expected_view as sight
 from masquerade.mechanisms import random_projection
@@ -28,12 +28,12 @@ from masquerade.mechanisms.random_projection import (
     OrthonormalProjection,
     Projection,
 )
-from masquerade.noise import Noise, Scale, grid_for, rounded_bound, scale_for
+from masquerade.noise import Noise, Scale, compute_rounded_bound, find_grid, find_scale
 from masquerade.tradeoff import gaussian_epsilon, gaussian_mu
 
 _PAPER_COLUMNS = 32 * 32 * 3
-_FRAMES = 256  # rows that are projected together, so that R is drawn seldom
-_LISTED = (
+_ROWS_PER_PRODUCT = 256  # rows that are projected together, so that R is drawn seldom
+_LISTED_UNITS = (
     Unit(name=UnitName.VALUE),
     Unit(name=UnitName.PIXELS, sites=16),
     Unit(name=UnitName.TUBE, sites=16),
@@ -53,9 +53,10 @@ class VideoDprp(GaussianVideo):
     Guarantee:
         unit: as chosen: value, pixels, tube, frame, video, record or subject.
         relation: replace_one.
-        bound: the video's own distance, times one (orthonormal, truncated) or a bound on how much
-            a fresh Gaussian R stretches it, whose failure counts towards delta (gaussian,
-            as_published); analytic Gaussian [balle2018, Thm 8]. The published noise is far too
+        compute_blank_distance: the video's own distance, times one (orthonormal, truncated) or a
+            bound on how much a fresh Gaussian R stretches it, whose failure counts towards delta
+            (gaussian, as_published); analytic Gaussian [balle2018, Thm 8]. The published noise is
+            far too
             small: as_published states the epsilon that it really has, covariance included.
         numerics: exact products with R on a grid, or float64 with twice the error bound added;
             exact grid Gaussian, ChaCha20.
@@ -97,12 +98,12 @@ class VideoDprp(GaussianVideo):
         return self.form in ("truncated", "as_published")
 
     @property
-    def released(self) -> str:
+    def output_description(self) -> str:
         """What leaves the house."""
         extra = " and their covariance" if self._has_covariance else ""
         return f"random projections of the frames{extra} with noise, the projection, and frames"
 
-    def k(self, shape: Shape) -> int:
+    def count_columns(self, shape: Shape) -> int:
         """Columns of R."""
         numbers = math.prod(shape[1:])
         most = _PAPER_COLUMNS if self.form == "as_published" else numbers
@@ -123,77 +124,87 @@ class VideoDprp(GaussianVideo):
             )
         return wanted
 
-    def chunks(self, shape: Shape) -> list[Chunk]:
+    def list_chunks(self, shape: Shape) -> list[Chunk]:
         """Rows are independent; a covariance is of the whole video."""
         if self._has_covariance:
             return [Chunk(0, shape[0], shape)]
-        return even_chunks(shape, _FRAMES)
+        return even_chunks(shape, _ROWS_PER_PRODUCT)
 
-    def distance(self, shape: Shape, unit: Unit) -> float:
+    def compute_distance_bound(self, shape: Shape, unit: Unit) -> float:
         """The video's own distance, stretched by what R can do to it."""
-        apart = sensitivity.of_array(unit, shape) * (1 + 1e-12)
+        apart = sensitivity.array_sensitivity(unit, shape) * (1 + 1e-12)
         frames = random_projection.rows_touched(shape, unit)[0]
         if self.form == "as_published":
-            squares = random_projection.unclipped_distance(
-                shape, frames, apart, self._stretch(shape)
+            squares = random_projection.compute_unclipped_bound(
+                shape, frames, apart, self._compute_stretch_bound(shape)
             )
-            return math.hypot(apart * self._stretch(shape), self._printed_weight(shape) * squares)
+            return math.hypot(
+                apart * self._compute_stretch_bound(shape),
+                self._compute_printed_weight(shape) * squares,
+            )
         if self.form == "gaussian":
-            return apart * self._stretch(shape)
-        error = self._projection(0, shape).error_bound() * math.sqrt(frames * self.k(shape))
+            return apart * self._compute_stretch_bound(shape)
+        error = self._choose_projection(0, shape).error_bound() * math.sqrt(
+            frames * self.count_columns(shape)
+        )
         if self.form == "truncated":
-            return math.hypot(*self._parts(shape, unit, error))
+            return math.hypot(*self._weight_distances(shape, unit, error))
         return apart + 4 * error
 
-    def _parts(self, shape: Shape, unit: Unit, error: float) -> tuple[float, float]:
+    def _weight_distances(self, shape: Shape, unit: Unit, error: float) -> tuple[float, float]:
         """Distances of rows and covariance, weighted so that b and 1 - b of mu^2 go to each."""
-        radius, frames = self._radius(shape), random_projection.rows_touched(shape, unit)[0]
-        error += random_projection.clip_error(frames, self.k(shape), radius)
-        rows, squares = random_projection.distances(shape, unit, radius)
-        squares += 4 * random_projection.error_bound(shape, self.k(shape), radius)
+        radius, frames = self._compute_radius(shape), random_projection.rows_touched(shape, unit)[0]
+        error += random_projection.clip_error(frames, self.count_columns(shape), radius)
+        rows, squares = random_projection.compute_distance_bounds(shape, unit, radius)
+        squares += 4 * random_projection.error_bound(shape, self.count_columns(shape), radius)
         squares += 8 * radius * math.sqrt(frames) * error
-        weights = self._weights(shape)
+        weights = self._compute_weights(shape)
         return weights[0] * (rows + 4 * error), weights[1] * squares
 
-    def _weights(self, shape: Shape) -> tuple[float, float]:
-        rows, squares = random_projection.distances(shape, self.protected_unit, self._radius(shape))
+    def _compute_weights(self, shape: Shape) -> tuple[float, float]:
+        rows, squares = random_projection.compute_distance_bounds(
+            shape, self.privacy_unit, self._compute_radius(shape)
+        )
         return math.sqrt(self.split) / rows, math.sqrt(1 - self.split) / squares
 
-    def _printed_weight(self, shape: Shape) -> float:
+    def _compute_printed_weight(self, shape: Shape) -> float:
         """Of a covariance that gets the paper's second noise from the first one's draws."""
-        paper = self._paper(shape)
+        paper = self._build_paper_claim(shape)
         return paper.sigma_1() / paper.sigma_2()
 
     def coordinates(self, shape: Shape, unit: Unit) -> int:
         """The k numbers of each frame touched, and the covariance."""
-        k = self.k(shape)
+        k = self.count_columns(shape)
         extra = {"truncated": k * (k + 1) // 2, "as_published": k * k}.get(self.form, 0)
         return random_projection.rows_touched(shape, unit)[0] * k + extra
 
     @lru_cache(maxsize=64)  # noqa: B019
-    def scale(self, shape: Shape) -> Scale:
+    def compute_scale(self, shape: Shape) -> Scale:
         """The noise that the target asks for; for as_published, what the paper prints."""
-        unit = self.protected_unit
-        half, coordinates = self.distance(shape, unit) / 2, self.coordinates(shape, unit)
+        unit = self.privacy_unit
+        half, coordinates = (
+            self.compute_distance_bound(shape, unit) / 2,
+            self.coordinates(shape, unit),
+        )
         if self.form == "as_published":
-            sigma = self._paper(shape).sigma_1()
-            grid = grid_for(sigma)
-            bound = rounded_bound(half, grid, coordinates)
+            sigma = self._build_paper_claim(shape).sigma_1()
+            grid = find_grid(sigma)
+            bound = compute_rounded_bound(half, grid, coordinates)
             return Scale(sigma=sigma, grid=grid, sensitivity=bound)
-        mu = gaussian_mu(self.epsilon, self.delta - sum(self._tails())) / 2
-        return scale_for(half, mu=mu, coordinates=coordinates)
+        mu = gaussian_mu(self.epsilon, self.delta - sum(self._list_tail_probs())) / 2
+        return find_scale(half, mu=mu, coordinates=coordinates)
 
-    def _paper(self, shape: Shape) -> published.VideoDprpClaim:
+    def _build_paper_claim(self, shape: Shape) -> published.VideoDprpClaim:
         return published.VideoDprpClaim(
             epsilon=self.epsilon,
             delta=self.delta,
-            columns=self.k(shape),
+            columns=self.count_columns(shape),
             split=self.split,
             height=shape[1],
             width=shape[2],
         )
 
-    def _tails(self) -> tuple[float, ...]:
+    def _list_tail_probs(self) -> tuple[float, ...]:
         """How likely a fresh R stretches more than is counted, ideally and by rounding.
 
         Where the covariance is used, of three things: what changed, the sum of both worlds, all.
@@ -201,41 +212,46 @@ class VideoDprp(GaussianVideo):
         times = {"gaussian": 1, "as_published": 3}.get(self.form, 0)
         return (self.delta / 10, self.delta / 100) * times
 
-    def _stretch(self, shape: Shape) -> float:
-        tail, rounding = self._tails()[:2]
-        k = self.k(shape)
+    def _compute_stretch_bound(self, shape: Shape) -> float:
+        tail, rounding = self._list_tail_probs()[:2]
+        k = self.count_columns(shape)
         return sensitivity.grid_projection_factor(k, tail=tail, rounding_tail=rounding)
 
-    def _event(self, shape: Shape, unit: Unit) -> DpEvent:
-        gaussian = super()._event(shape, unit)
-        failing = [RevealedSampledDpEvent(tail, NonPrivateDpEvent()) for tail in self._tails()]
+    def _make_event(self, shape: Shape, unit: Unit) -> DpEvent:
+        gaussian = super()._make_event(shape, unit)
+        failing = [
+            RevealedSampledDpEvent(tail, NonPrivateDpEvent()) for tail in self._list_tail_probs()
+        ]
         return ComposedDpEvent([gaussian, *failing]) if failing else gaussian
 
     def plan(self, shape: Shape | Shapes) -> Plan:
         """The target; for as_published, the paper's claim and what really holds."""
         plan, video = super().plan(shape), as_video(shape)
-        if not self._tails():
+        if not self._list_tail_probs():
             return plan
         made = dataclasses.replace(plan.guarantee, accountant=Accountant.GAUSSIAN_RANDOM_PROJECTION)
         if self.form == "gaussian":
             least = made.epsilon or 0.0
-            power = power_of(plan.event, relation=made.relation, epsilon=least, delta=self.delta)
+            power = compute_event_power(
+                plan.event, relation=made.relation, epsilon=least, delta=self.delta
+            )
             made = dataclasses.replace(made, power=power)
         else:
             made = self._as_published(made, video)
         return dataclasses.replace(plan, guarantee=made)
 
     def _as_published(self, made: Guarantee, video: Shape) -> Guarantee:
-        paper = self._paper(video)
+        paper = self._build_paper_claim(video)
         whole, alone = (
             "; ".join(
-                f"one {unit}: {up_significant(found(video, unit), 4):.4g}" for unit in _LISTED
+                f"one {unit}: {round_up_significant(found(video, unit), 4):.4g}"
+                for unit in _LISTED_UNITS
             )
-            for found in (self._epsilon, self._epsilon_alone)
+            for found in (self._compute_joint_epsilon, self._epsilon_alone)
         )
         return dataclasses.replace(
             made,
-            epsilon=self._epsilon(video, self.protected_unit),
+            epsilon=self._compute_joint_epsilon(video, self.privacy_unit),
             published_claim=(
                 f"CLAIMED, NOT VALID: epsilon {self.epsilon:g} and delta {self.delta:g} for one "
                 f"frame, with noise of {paper.sigma_1():.4f} on the projection, calibrated to "
@@ -247,69 +263,77 @@ class VideoDprp(GaussianVideo):
                 f"Epsilon that is proved for the noise as published, at delta {self.delta:g}: "
                 f"{whole}.",
                 f"Of the noisy projection alone, without the covariance: {alone}.",
-                self._said_of_v(video),
+                self._describe_covariance(video),
                 "What hides a person here is the projection, which loses most of the picture.",
             ),
         )
 
-    def _said_of_v(self, shape: Shape) -> str:
+    def _describe_covariance(self, shape: Shape) -> str:
         if self.rank is None:
             return (
                 "The covariance gets the paper's second noise and is decomposed, as published; all "
                 "its directions together cancel, but for rounding."
             )
         return (
-            f"Of the covariance's {self.k(shape)} directions {self._kept(shape)} are kept, which "
+            f"Of the covariance's {self.count_columns(shape)} directions "
+            f"{self._count_directions(shape)} are kept, which "
             "the paper does not do: with all of them it cancels."
         )
 
-    def _epsilon(self, shape: Shape, unit: Unit) -> float:
+    def _compute_joint_epsilon(self, shape: Shape, unit: Unit) -> float:
         """What is proved for both published noises together."""
-        apart = 2 * self.bound(shape, unit)
-        return gaussian_epsilon(apart / self.scale(shape).sigma, self.delta - sum(self._tails()))
+        apart = 2 * self.compute_blank_distance(shape, unit)
+        return gaussian_epsilon(
+            apart / self.compute_scale(shape).sigma, self.delta - sum(self._list_tail_probs())
+        )
 
     def _epsilon_alone(self, shape: Shape, unit: Unit) -> float:
         """What is proved for the projection's noise: exactly, where one frame is touched."""
-        tail, rounding = self._tails()[:2]
+        tail, rounding = self._list_tail_probs()[:2]
         frames = random_projection.rows_touched(shape, unit)[0]
-        own = sensitivity.of_array(unit, shape) * (1 + 1e-12)
-        scale, half = self.scale(shape), own * self._stretch(shape) / 2
-        apart = 2 * rounded_bound(half, scale.grid, frames * self.k(shape))
+        own = sensitivity.array_sensitivity(unit, shape) * (1 + 1e-12)
+        scale, half = self.compute_scale(shape), own * self._compute_stretch_bound(shape) / 2
+        apart = 2 * compute_rounded_bound(half, scale.grid, frames * self.count_columns(shape))
         bound = gaussian_epsilon(apart / scale.sigma, self.delta - tail - rounding)
         if frames > 1:
             return bound
         on_grid = apart - 2 * half  # is not stretched by R
-        return min(bound, _true_epsilon(self._paper(shape), own + on_grid, rounding))
+        return min(bound, _true_epsilon(self._build_paper_claim(shape), own + on_grid, rounding))
 
     def predict_quality(self, shape: Shape) -> tuple[float, float]:
         """Noise on each projected number, and what is left: hardly more than columns allow."""
-        kept, sigma = self.k(shape) / math.prod(shape[1:]), self.scale(shape).sigma
-        shown = sigma / self._weights(shape)[0] if self.form == "truncated" else sigma
+        kept, sigma = (
+            self.count_columns(shape) / math.prod(shape[1:]),
+            self.compute_scale(shape).sigma,
+        )
+        shown = sigma / self._compute_weights(shape)[0] if self.form == "truncated" else sigma
         stretch = 1.0 if self.form in ("orthonormal", "truncated") else kept  # of R, squared
-        return sigma, sight.raw(shown**2 * stretch, projected=kept)
+        return sigma, sight.compute_raw_share(shown**2 * stretch, projected=kept)
 
-    def looks_released(
+    def is_appearance_released(
         self, frames: Sequence[np.ndarray], shape: Shape, public_seeds: tuple[int, ...]
     ) -> bool | None:
         """Whether frames lie in the directions that a public R keeps."""
-        if self._tails() or len(public_seeds) != 1:
+        if self._list_tail_probs() or len(public_seeds) != 1:
             return None
-        return self._projection(public_seeds[0], shape).looks_kept(frames, middle=self._middle())
+        return self._choose_projection(public_seeds[0], shape).is_appearance_kept(
+            frames, middle=self._find_middle()
+        )
 
-    def _projection(self, seed: int, shape: Shape) -> Projection:
-        kind = GaussianProjection if self._tails() else OrthonormalProjection
-        return random_projection.drawn(kind, seed, shape[1:], self.k(shape))
+    def _choose_projection(self, seed: int, shape: Shape) -> Projection:
+        kind = GaussianProjection if self._list_tail_probs() else OrthonormalProjection
+        return random_projection.make_projection(kind, seed, shape[1:], self.count_columns(shape))
 
-    def _radius(self, shape: Shape) -> float:
-        return self.radius or 64 * math.sqrt(self.k(shape))
+    def _compute_radius(self, shape: Shape) -> float:
+        return self.radius or 64 * math.sqrt(self.count_columns(shape))
 
-    def _middle(self) -> float:
+    def _find_middle(self) -> float:
         return 0.0 if self.form == "as_published" else 127.5
 
-    def measure(self, frames: Iterator[Array], chunk: Chunk) -> Array:
+    def measure_chunk(self, frames: Iterator[Array], chunk: Chunk) -> Array:
         """The projected rows of a chunk, flat; for truncated, the covariance behind them."""
-        size = self._together(chunk)
-        return self._vector(
+        size = self._choose_batch_rows(chunk)
+        return self._build_vector(
             (
                 gather_frames(list(itertools.islice(frames, size)), chunk, start=start, count=size)
                 for start in range(0, chunk.length, size)
@@ -319,43 +343,47 @@ class VideoDprp(GaussianVideo):
 
     def measure_together(self, frames: Array, chunk: Chunk) -> Array:
         """The same of frames that are on the device already."""
-        size = self._together(chunk)
-        return self._vector(
+        size = self._choose_batch_rows(chunk)
+        return self._build_vector(
             (frames[start : start + size] for start in range(0, chunk.length, size)), chunk
         )
 
-    def _together(self, chunk: Chunk) -> int:
+    def _choose_batch_rows(self, chunk: Chunk) -> int:
         """Frames that are projected at once."""
-        return _FRAMES if self._tails() else batch_frames(*chunk.size[1:])
+        return _ROWS_PER_PRODUCT if self._list_tail_probs() else batch_frames(*chunk.size[1:])
 
-    def _vector(self, batches: Iterator[Array], chunk: Chunk) -> Array:
-        drawn, middle = self._projection(chunk.seed, chunk.shape), self._middle()
+    def _build_vector(self, batches: Iterator[Array], chunk: Chunk) -> Array:
+        drawn, middle = self._choose_projection(chunk.seed, chunk.shape), self._find_middle()
         projected = concat([drawn.forward(batch, middle=middle) for batch in batches])
         if not self._has_covariance:
             return projected.reshape(-1)
         if self.form == "as_published":
-            plain = fetch(projected)
-            squares = (plain.T @ plain) * self._printed_weight(chunk.shape)
+            plain = fetch_array(projected)
+            squares = (plain.T @ plain) * self._compute_printed_weight(chunk.shape)
             return np.concatenate([plain.reshape(-1), squares.reshape(-1)])
-        kept = random_projection.clipped(fetch(projected), self._radius(chunk.shape))
-        weights = self._weights(chunk.shape)
-        squares = random_projection.packed(kept.T @ kept)
+        kept = random_projection.clip_rows(
+            fetch_array(projected), self._compute_radius(chunk.shape)
+        )
+        weights = self._compute_weights(chunk.shape)
+        squares = random_projection.pack_triangle(kept.T @ kept)
         return np.concatenate([kept.reshape(-1) * weights[0], squares * weights[1]])
 
-    def rebuild(self, measured: Array, chunk: Chunk, sigma: float, noise: Noise) -> Iterator[Array]:
+    def rebuild_frames(
+        self, measured: Array, chunk: Chunk, sigma: float, noise: Noise
+    ) -> Iterator[Array]:
         """The pseudoinverse, by way of the covariance's directions where it is used."""
-        drawn = self._projection(chunk.seed, chunk.shape)
+        drawn = self._choose_projection(chunk.seed, chunk.shape)
         if self._has_covariance:
-            measured = self._directed(measured, chunk, drawn)
-        rows = send(measured).reshape(chunk.length, self.k(chunk.shape))
-        size = self._together(chunk)
+            measured = self._restrict_directions(measured, chunk, drawn)
+        rows = send_array(measured).reshape(chunk.length, self.count_columns(chunk.shape))
+        size = self._choose_batch_rows(chunk)
         for start in range(0, chunk.length, size):
-            yield drawn.frames(rows[start : start + size], middle=self._middle())
+            yield drawn.expand_rows(rows[start : start + size], middle=self._find_middle())
 
     def worst_case(self, shape: Shape) -> tuple[np.ndarray, np.ndarray]:
         """One unit black or white; in grey videos where black ones would be clipped to the same."""
         black, white = super().worst_case(shape)
-        if self._tails():
+        if self._list_tail_probs():
             return black, white
         grey = np.where(black == white, 127, 0).astype(np.uint8)
         return black + grey, white + grey
@@ -367,33 +395,35 @@ class VideoDprp(GaussianVideo):
 
         sign(R R^T u) is stretched by no less than u = 1 is, as |u R|^2 is convex.
         """
-        if self._tails():
+        if self._list_tail_probs():
             return worlds
-        drawn = self._projection(chunks[0].seed, chunks[0].shape)
-        is_seen = fetch(drawn.backward(drawn.forward(worlds[1], middle=127.5))) > 0
+        drawn = self._choose_projection(chunks[0].seed, chunks[0].shape)
+        is_seen = fetch_array(drawn.backward(drawn.forward(worlds[1], middle=127.5))) > 0
         is_turned = (worlds[0] != worlds[1]) & ~is_seen
         black, white = (np.where(is_turned, 255 - world, world) for world in worlds)
         return black, white
 
-    def _kept(self, shape: Shape) -> int:
+    def _count_directions(self, shape: Shape) -> int:
         """Directions of the covariance; it has no more than frames."""
-        k = self.k(shape)
+        k = self.count_columns(shape)
         if self.form == "as_published" and self.rank is None:
             return k
         return min(self.rank or max(1, k // 4), shape[0])
 
-    def _directed(self, measured: np.ndarray, chunk: Chunk, drawn: Projection) -> np.ndarray:
+    def _restrict_directions(
+        self, measured: np.ndarray, chunk: Chunk, drawn: Projection
+    ) -> np.ndarray:
         """The noisy rows, by way of the directions that are kept."""
-        k, kept = self.k(chunk.shape), self._kept(chunk.shape)
+        k, kept = self.count_columns(chunk.shape), self._count_directions(chunk.shape)
         rows, squares = np.split(measured, [chunk.length * k])
         if self.form == "as_published":
-            noisy = squares.reshape(k, k) / self._printed_weight(chunk.shape)
+            noisy = squares.reshape(k, k) / self._compute_printed_weight(chunk.shape)
             found = random_projection.right_directions(noisy, kept)
-            return drawn.along(rows.reshape(-1, k), found)
-        weights = self._weights(chunk.shape)
-        noisy = random_projection.unpacked(squares / weights[1], k)
+            return drawn.restrict_rows(rows.reshape(-1, k), found)
+        weights = self._compute_weights(chunk.shape)
+        noisy = random_projection.unpack_triangle(squares / weights[1], k)
         top = np.linalg.eigh(noisy)[1][:, -kept:]
-        return drawn.along(rows.reshape(-1, k) / weights[0], top)
+        return drawn.restrict_rows(rows.reshape(-1, k) / weights[0], top)
 
 
 @lru_cache(maxsize=64)

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from masquerade import _check
-from masquerade._optional import Later
+from masquerade._optional import lazy_module
 from masquerade._torch import Tensor, torch
 from masquerade.collection import Medium
-from masquerade.networks.network import Network, normalisation
+from masquerade.networks.network import Network, compute_channel_scales
 from masquerade.recordings import Signal
 
 if TYPE_CHECKING:
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
     from masquerade.networks import lstm_stack as lstm_gradients
 else:
-    files = Later("safetensors.torch", extra="train")
-    lstm_gradients = Later("masquerade.networks.lstm_stack", extra="train")
+    files = lazy_module("safetensors.torch", extra="train")
+    lstm_gradients = lazy_module("masquerade.networks.lstm_stack", extra="train")
 
 
 @contextmanager
-def tiny_is_zero() -> Iterator[None]:
+def flush_tiny_to_zero() -> Iterator[None]:
     """Take numbers below 1e-38 for 0 in this thread.
 
     Gradients fade on their way back through time until processors count them in their slowest
@@ -44,7 +44,7 @@ def tiny_is_zero() -> Iterator[None]:
         torch.set_flush_denormal(was_so)
 
 
-class Trace(NamedTuple):
+class LayerTrace(NamedTuple):
     """What a layer remembers of its way through time, the axis before the records.
 
     Args:
@@ -60,7 +60,7 @@ class Trace(NamedTuple):
     bent: Tensor
 
 
-def unroll(gates: Tensor, weight: Tensor) -> Trace:
+def unroll_lstm(gates: Tensor, weight: Tensor) -> LayerTrace:
     """Go through time from a state of zeros; for one network, or many with an axis in front.
 
     Args:
@@ -84,10 +84,10 @@ def unroll(gates: Tensor, weight: Tensor) -> Trace:
         torch.tanh(cell, out=curve)
         torch.mul(out, curve, out=state)
         before = state, cell
-    return Trace(gates, hidden, cells, bent)
+    return LayerTrace(gates, hidden, cells, bent)
 
 
-def unroll_back(trace: Trace, weight: Tensor, given: Tensor) -> Tensor:
+def backpropagate_lstm(trace: LayerTrace, weight: Tensor, given: Tensor) -> Tensor:
     """The gradient (..., L, B, 4H) of what goes into the curves.
 
     Args:
@@ -96,7 +96,7 @@ def unroll_back(trace: Trace, weight: Tensor, given: Tensor) -> Tensor:
         given: (..., L, B, H) gradient of every hidden state.
     """
     size, product = weight.shape[-1], torch.addmm if weight.dim() == 2 else torch.baddbmm
-    slopes, through = _slopes(trace, size)
+    slopes, through = _compute_gate_slopes(trace, size)
     parts = slopes.unflatten(-1, (4, size))
     steps = [
         values.unbind(dim=-3)
@@ -116,7 +116,7 @@ def unroll_back(trace: Trace, weight: Tensor, given: Tensor) -> Tensor:
     return slopes
 
 
-def _slopes(trace: Trace, size: int) -> tuple[Tensor, Tensor]:
+def _compute_gate_slopes(trace: LayerTrace, size: int) -> tuple[Tensor, Tensor]:
     """How each gate moves the cell, or the output the state; and the cell the state."""
     slopes = torch.empty_like(trace.gates)
     enter, keep, new, out = trace.gates.split(size, dim=-1)
@@ -160,7 +160,7 @@ class LstmNetwork(Network):
         return self.window
 
     @property
-    def said(self) -> dict[str, Any]:
+    def file_fields(self) -> dict[str, Any]:
         """Its name, its state's size and its window."""
         return {"network": self.name, "hidden": self.hidden, "window": self.window}
 
@@ -181,9 +181,9 @@ class LstmNetwork(Network):
         self, classes: int, *, seed: int, public: Sequence[Signal] = ()
     ) -> lstm_gradients.LSTM:
         """Random weights; channels are normalised by public signals."""
-        mean, scale = normalisation([signal.values for signal in public])
+        mean, scale = compute_channel_scales([signal.values for signal in public])
         torch.manual_seed(seed)
-        net = lstm_gradients.LSTM(len(mean), classes, self.hidden).normalised_by(mean, scale)
+        net = lstm_gradients.LSTM(len(mean), classes, self.hidden).with_normalisation(mean, scale)
         net.rate_hz = public[0].rate_hz
         return net
 
@@ -193,13 +193,13 @@ class LstmNetwork(Network):
             return torch.nn.Identity(), net
         for parameter in net.lstm.parameters():
             parameter.requires_grad_(False)
-        return net.middle, net.head
+        return net.compute_mean_state, net.head
 
     def prepare(self, segments: np.ndarray) -> torch.Tensor:
         """Windows (N, L, C) as they are."""
         return torch.from_numpy(segments)
 
-    def told(self, net: lstm_gradients.LSTM) -> dict[str, Any]:
+    def describe_net(self, net: lstm_gradients.LSTM) -> dict[str, Any]:
         """The sensors that it was made for."""
         return {"channels": len(net.mean), "rate_hz": net.rate_hz}
 

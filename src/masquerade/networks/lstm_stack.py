@@ -26,9 +26,9 @@ import numpy as np
 
 from masquerade import _check
 from masquerade._torch import Tensor, nn, torch
-from masquerade.io.devices import Recorder
+from masquerade.io.devices import GraphRecorder
 from masquerade.networks import lstm
-from masquerade.networks.lstm import Trace, tiny_is_zero, unroll, unroll_back
+from masquerade.networks.lstm import LayerTrace, backpropagate_lstm, flush_tiny_to_zero, unroll_lstm
 
 KINDS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")  # of a layer's weights, in torch's order
 
@@ -63,15 +63,15 @@ class LSTM(nn.Module):
 
     def forward(self, windows: Tensor) -> Tensor:
         """Windows (B, L, C) to logits (B, classes)."""
-        logits: Tensor = self.head(self.middle(windows))
+        logits: Tensor = self.head(self.compute_mean_state(windows))
         return logits
 
-    def middle(self, windows: Tensor) -> Tensor:
+    def compute_mean_state(self, windows: Tensor) -> Tensor:
         """Windows (B, L, C) to what the head is given (B, hidden)."""
         hidden: Tensor = self.lstm((windows - self.mean) / self.scale)[0]
         return hidden.mean(dim=1)
 
-    def normalised_by(self, mean: np.ndarray, scale: np.ndarray) -> LSTM:
+    def with_normalisation(self, mean: np.ndarray, scale: np.ndarray) -> LSTM:
         """The same network, which takes off and divides by these numbers of public data.
 
         Args:
@@ -111,13 +111,13 @@ class LSTM(nn.Module):
             )
         named = (*self.named_parameters(), *weights.items())
         held = {name: value.detach() for name, value in named}
-        with torch.no_grad(), tiny_is_zero():
+        with torch.no_grad(), flush_tiny_to_zero():
             flow = (inputs.reshape(-1, *inputs.shape[-2:]) - self.mean) / self.scale
-            found = _backwards(flow.transpose(0, 1), held, targets, shares, owners)
+            found = _compute_weight_gradients(flow.transpose(0, 1), held, targets, shares, owners)
         return {name: found[name] for name in weights}
 
 
-def _backwards(
+def _compute_weight_gradients(
     flow: Tensor,
     held: Mapping[str, Tensor],
     targets: Tensor,
@@ -125,56 +125,60 @@ def _backwards(
     owners: tuple[int, int],
 ) -> dict[str, Tensor]:
     """The gradients of all weights, from windows (L, B*K, C)."""
-    traces: list[tuple[Tensor, Trace]] = []
+    traces: list[tuple[Tensor, LayerTrace]] = []
     while f"lstm.weight_ih_l{len(traces)}" in held:
-        into, over, bias = layer_weights(held, len(traces))
-        traces.append((flow, unroll(nn.functional.linear(flow, into, bias), over)))
+        into, over, bias = list_layer_weights(held, len(traces))
+        traces.append((flow, unroll_lstm(nn.functional.linear(flow, into, bias), over)))
         flow = traces[-1][1].hidden
     middle = flow.mean(dim=0, keepdim=True)  # over time
     said = nn.functional.linear(middle[0], held["head.weight"], held["head.bias"])
     slope = said.softmax(dim=1)
     slope[torch.arange(len(slope), device=slope.device), targets] -= 1
     slope *= shares[:, None]  # (B*K, classes)
-    found = _of_layer("head.{}", slope[None], {"weight": middle}, owners)
+    found = _compute_layer_gradients("head.{}", slope[None], {"weight": middle}, owners)
     given = (slope @ held["head.weight"] / len(flow)).expand_as(flow)
     for layer, (below, trace) in reversed([*enumerate(traces)]):
-        into, over, _ = layer_weights(held, layer)
-        slope = unroll_back(trace, over, given)
+        into, over, _ = list_layer_weights(held, layer)
+        slope = backpropagate_lstm(trace, over, given)
         first = torch.zeros_like(trace.hidden[:1])
         sides = {"weight_ih": below, "weight_hh": torch.cat([first, trace.hidden[:-1]])}
-        found |= _of_layer(f"lstm.{{}}_l{layer}", slope, sides, owners)
+        found |= _compute_layer_gradients(f"lstm.{{}}_l{layer}", slope, sides, owners)
         given = slope @ into if layer else given
     return found
 
 
-def layer_weights(held: Mapping[str, Tensor], layer: int) -> tuple[Tensor, Tensor, Tensor]:
+def list_layer_weights(held: Mapping[str, Tensor], layer: int) -> tuple[Tensor, Tensor, Tensor]:
     """What an LSTM layer multiplies its input by, its own state by, and what it adds."""
     into, over, *biases = (held[f"lstm.{kind}_l{layer}"] for kind in KINDS)
     return into, over, biases[0] + biases[1]
 
 
-def _of_layer(
+def _compute_layer_gradients(
     name: str, slope: Tensor, sides: Mapping[str, Tensor], owners: tuple[int, int]
 ) -> dict[str, Tensor]:
     """Gradients of weights, from those of products (L, B*K, G) and what was multiplied."""
 
-    def apart(values: Tensor) -> Tensor:  # (B, K*L, ...)
+    def split_owners(values: Tensor) -> Tensor:  # (B, K*L, ...)
         split: Tensor = values.unflatten(1, owners)
         return split.permute(1, 2, 0, 3).flatten(1, 2)
 
-    mine = apart(slope)
-    found = {name.format(side): torch.bmm(mine.mT, apart(seen)) for side, seen in sides.items()}
+    mine = split_owners(slope)
+    found = {
+        name.format(side): torch.bmm(mine.mT, split_owners(seen)) for side, seen in sides.items()
+    }
     for side in sides:
         found[name.format(side.replace("weight", "bias"))] = mine.sum(dim=1)
     return found
 
 
-_WARM = 3  # steps before one is captured
-_IN_THREAD = 2  # networks a thread trains at once, so that threads wait less for each other
+_NUM_WARM_STEPS = 3  # steps before one is captured
+_NETWORKS_PER_THREAD = (
+    2  # networks a thread trains at once, so that threads wait less for each other
+)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Schedule:
+class StackSchedule:
     """How networks of a stack begin and learn.
 
     Args:
@@ -198,7 +202,7 @@ class Schedule:
         _check.positive(rate=self.rate)
 
 
-class Stack(nn.Module):
+class LstmStack(nn.Module):
     """LSTMs of one shape, copied: every weight and buffer has one more axis in front."""
 
     mean: Tensor
@@ -225,7 +229,7 @@ class Stack(nn.Module):
     def __len__(self) -> int:
         return len(self.mean)
 
-    def member(self, teacher: int) -> LSTM:
+    def copy_member(self, teacher: int) -> LSTM:
         """A copy of one network."""
         with torch.device("meta"):
             net = LSTM(*self.sizes)
@@ -239,17 +243,17 @@ class Stack(nn.Module):
         """Windows (T, B, L, C), a network's own each, to logits (T, B, classes)."""
         flow = (windows - self.mean[:, None, None]) / self.scale[:, None, None]
         held = dict(self.named_parameters())
-        run = _apart if windows.device.type == "cpu" else _together
+        run = _run_one_by_one if windows.device.type == "cpu" else _run_all_at_once
         middle = run(flow, held, self.sizes[-1])
         return torch.baddbmm(held["head.bias"][:, None], middle, held["head.weight"].mT)
 
 
-def drawn(teachers: int, channels: int, classes: int, *, hidden: int) -> Stack:
+def make_random_stack(teachers: int, channels: int, classes: int, *, hidden: int) -> LstmStack:
     """A stack of networks with random weights, one drawn after the other."""
-    return Stack([LSTM(channels, classes, hidden) for _ in range(teachers)])
+    return LstmStack([LSTM(channels, classes, hidden) for _ in range(teachers)])
 
 
-def _apart(flow: Tensor, held: Mapping[str, Tensor], layers: int) -> Tensor:
+def _run_one_by_one(flow: Tensor, held: Mapping[str, Tensor], layers: int) -> Tensor:
     """The mean hidden states (T, B, H), one network after the other."""
     sizes = (layers, flow.shape[1], held["lstm.weight_hh_l0"].shape[-1])
     names = [f"lstm.{kind}_l{layer}" for layer in range(layers) for kind in KINDS]
@@ -264,22 +268,22 @@ def _apart(flow: Tensor, held: Mapping[str, Tensor], layers: int) -> Tensor:
     return torch.stack(found)
 
 
-def _together(flow: Tensor, held: Mapping[str, Tensor], layers: int) -> Tensor:
+def _run_all_at_once(flow: Tensor, held: Mapping[str, Tensor], layers: int) -> Tensor:
     """The mean hidden states (T, B, H), all networks at each step of time."""
     flow = flow.transpose(1, 2).contiguous()  # (T, L, B, C)
     for layer in range(layers):
-        flow = _Layer.apply(flow, *layer_weights(held, layer))  # type: ignore[no-untyped-call]
+        flow = _StackedLayer.apply(flow, *list_layer_weights(held, layer))  # type: ignore[no-untyped-call]
     return flow.mean(dim=1)
 
 
-class _Layer(torch.autograd.Function):
+class _StackedLayer(torch.autograd.Function):
     """One layer of every network, with its way back written out."""
 
     @staticmethod
     def forward(ctx: Any, flow: Tensor, into: Tensor, over: Tensor, bias: Tensor) -> Tensor:
         """(T, L, B, C) to hidden states (T, L, B, H)."""
         gates = torch.baddbmm(bias[:, None], flow.flatten(1, 2), into.mT)
-        trace = lstm.unroll(gates.unflatten(1, flow.shape[1:3]), over)
+        trace = lstm.unroll_lstm(gates.unflatten(1, flow.shape[1:3]), over)
         ctx.save_for_backward(flow, into, over, *trace)
         return trace.hidden
 
@@ -287,35 +291,35 @@ class _Layer(torch.autograd.Function):
     def backward(ctx: Any, given: Tensor) -> tuple[Tensor | None, ...]:
         """Gradients of the input, both weights and the bias."""
         flow, into, over, *trace = ctx.saved_tensors
-        slopes = lstm.unroll_back(lstm.Trace(*trace), over, given)  # (T, L, B, 4H)
+        slopes = lstm.backpropagate_lstm(lstm.LayerTrace(*trace), over, given)  # (T, L, B, 4H)
         flat = slopes.flatten(1, 2)
         later, before = slopes[:, 1:].flatten(1, 2), trace[1][:, :-1].flatten(1, 2)
         below = torch.bmm(flat, into).view_as(flow) if ctx.needs_input_grad[0] else None
         return below, torch.bmm(flat.mT, flow.flatten(1, 2)), later.mT @ before, flat.sum(dim=1)
 
 
-def learned(
+def train_new_stack(
     windows: np.ndarray,
     targets: np.ndarray,
-    schedule: Schedule,
+    schedule: StackSchedule,
     *,
     classes: int,
     progress: Callable[[int, int], None],
     numbers: Sequence[int] | None = None,
-) -> Stack:
-    """Networks with random weights that learned from records of their own; see `fit`."""
+) -> LstmStack:
+    """Networks with random weights that learned from records of their own; see `train_stack`."""
     torch.manual_seed(schedule.seed)
-    stack = drawn(len(windows), windows.shape[3], classes, hidden=schedule.hidden)
+    stack = make_random_stack(len(windows), windows.shape[3], classes, hidden=schedule.hidden)
     stack = stack.to(schedule.device)
-    fit(stack, windows, targets, schedule, progress=progress, numbers=numbers)
+    train_stack(stack, windows, targets, schedule, progress=progress, numbers=numbers)
     return stack
 
 
-def fit(
-    stack: Stack,
+def train_stack(
+    stack: LstmStack,
     windows: np.ndarray | Tensor,
     targets: np.ndarray | Tensor,
-    schedule: Schedule,
+    schedule: StackSchedule,
     *,
     progress: Callable[[int, int], None],
     numbers: Sequence[int] | None = None,
@@ -338,39 +342,43 @@ def fit(
     wanted = torch.as_tensor(targets, dtype=torch.int64)
     own_numbers = range(len(stack)) if numbers is None else numbers
     _check_records(stack, seen, wanted, own_numbers)
-    size = _at_once(stack)
+    size = _count_parallel_networks(stack)
     parts = [slice(start, start + size) for start in range(0, len(stack), size)]
-    tick = _ticker(progress, schedule.epochs * len(parts))
+    tick = _make_ticker(progress, schedule.epochs * len(parts))
 
-    def train(part: slice) -> None:
+    def train_part(part: slice) -> None:
         found = [
-            _order(here >= 0, schedule, np.random.default_rng((schedule.seed, number)))
+            _sample_record_order(
+                here >= 0, schedule, np.random.default_rng((schedule.seed, number))
+            )
             for here, number in zip(wanted[part].cpu().numpy(), own_numbers[part], strict=True)
         ]
         some = stack  # or a copy: torch forbids that threads change parts of one tensor
         if size < len(stack):
-            some = Stack([stack.member(teacher) for teacher in range(len(stack))[part]])
-        _fit_some(some, (seen[part], wanted[part].clamp_min(0)), found, schedule, tick)
+            some = LstmStack([stack.copy_member(teacher) for teacher in range(len(stack))[part]])
+        _train_members(some, (seen[part], wanted[part].clamp_min(0)), found, schedule, tick)
         if some is not stack:
-            _put(stack, part, some)
+            _write_members(stack, part, some)
 
     if stack.mean.device.type != "cpu":
         for part in parts:
-            train(part)
+            train_part(part)
         return
-    with _one_thread_each() as threads, ThreadPoolExecutor(threads) as pool:
-        for done in [pool.submit(train, part) for part in parts]:
+    with _use_one_thread_each() as threads, ThreadPoolExecutor(threads) as pool:
+        for done in [pool.submit(train_part, part) for part in parts]:
             done.result()
 
 
-def _at_once(stack: Stack) -> int:
+def _count_parallel_networks(stack: LstmStack) -> int:
     """Networks that take a step together: all on a GPU, a few in each thread on processors."""
     if stack.mean.device.type != "cpu":
         return len(stack)
-    return min(_IN_THREAD, -(-len(stack) // torch.get_num_threads()))
+    return min(_NETWORKS_PER_THREAD, -(-len(stack) // torch.get_num_threads()))
 
 
-def _check_records(stack: Stack, windows: Tensor, targets: Tensor, numbers: Sequence[int]) -> None:
+def _check_records(
+    stack: LstmStack, windows: Tensor, targets: Tensor, numbers: Sequence[int]
+) -> None:
     channels, classes, *_ = stack.sizes
     if windows.dim() != 4 or len(windows) != len(stack) or windows.shape[-1] != channels:
         raise ValueError(
@@ -387,20 +395,20 @@ def _check_records(stack: Stack, windows: Tensor, targets: Tensor, numbers: Sequ
         raise ValueError(f"Expected {len(stack)} numbers, got {len(numbers)}.")
 
 
-def _ticker(progress: Callable[[int, int], None], total: int) -> Callable[[], None]:
+def _make_ticker(progress: Callable[[int, int], None], total: int) -> Callable[[], None]:
     lock, done = threading.Lock(), 0
 
-    def tick() -> None:
+    def count_step() -> None:
         nonlocal done
         with lock:
             done += 1
             progress(done, total)
 
-    return tick
+    return count_step
 
 
 @contextmanager
-def _one_thread_each() -> Iterator[int]:
+def _use_one_thread_each() -> Iterator[int]:
     """As many threads as torch has, each of which computes on one core."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -410,7 +418,9 @@ def _one_thread_each() -> Iterator[int]:
         torch.set_num_threads(threads)
 
 
-def _order(present: np.ndarray, schedule: Schedule, rng: np.random.Generator) -> np.ndarray:
+def _sample_record_order(
+    present: np.ndarray, schedule: StackSchedule, rng: np.random.Generator
+) -> np.ndarray:
     """(steps, batch): places of a network's records; -1 where the last batch has fewer."""
     places, batch = np.flatnonzero(present), schedule.batch
     steps = -(-len(places) // batch)
@@ -420,17 +430,17 @@ def _order(present: np.ndarray, schedule: Schedule, rng: np.random.Generator) ->
     return found.reshape(schedule.epochs * steps, batch)
 
 
-def _put(stack: Stack, part: slice, some: Stack) -> None:
+def _write_members(stack: LstmStack, part: slice, some: LstmStack) -> None:
     with torch.no_grad():
         for held, new in zip(stack.parameters(), some.parameters(), strict=True):
             held[part] = new
 
 
-def _fit_some(
-    stack: Stack,
+def _train_members(
+    stack: LstmStack,
     records: tuple[Tensor, Tensor],
     orders: Sequence[np.ndarray],
-    schedule: Schedule,
+    schedule: StackSchedule,
     tick: Callable[[], None],
 ) -> None:
     """Train all networks of the stack together; each stands still once its own order ends."""
@@ -439,14 +449,14 @@ def _fit_some(
     table = np.full((max(ends), len(orders), schedule.batch), -1)
     for teacher, order in enumerate(orders):
         table[: len(order), teacher] = order
-    step = _Step(stack, records[0].to(device), records[1].to(device), schedule)
+    step = _TrainingStep(stack, records[0].to(device), records[1].to(device), schedule)
     rows, every = torch.from_numpy(table).to(device), max(ends) // schedule.epochs
-    kept = {t: _weights(stack, t) for t, end in enumerate(ends) if not end}
-    with lstm.tiny_is_zero():
+    kept = {t: _list_weights(stack, t) for t, end in enumerate(ends) if not end}
+    with lstm.flush_tiny_to_zero():
         for number, row in enumerate(rows, 1):
-            step.take(row)
+            step.take_step(row)
             if number < len(rows):
-                kept |= {t: _weights(stack, t) for t, end in enumerate(ends) if end == number}
+                kept |= {t: _list_weights(stack, t) for t, end in enumerate(ends) if end == number}
             if number % every == 0:
                 tick()
     stack.zero_grad()  # what is left of them is the graph's
@@ -458,14 +468,16 @@ def _fit_some(
         tick()
 
 
-def _weights(stack: Stack, teacher: int) -> list[Tensor]:
+def _list_weights(stack: LstmStack, teacher: int) -> list[Tensor]:
     return [held[teacher].detach().clone() for held in stack.parameters()]
 
 
-class _Step:
+class _TrainingStep:
     """A step of Adam for every network; on a GPU it is captured and replayed."""
 
-    def __init__(self, stack: Stack, windows: Tensor, targets: Tensor, schedule: Schedule) -> None:
+    def __init__(
+        self, stack: LstmStack, windows: Tensor, targets: Tensor, schedule: StackSchedule
+    ) -> None:
         self.stack, self.windows, self.targets = stack, windows, targets
         self.is_gpu = windows.device.type == "cuda"
         self.best = torch.optim.Adam(
@@ -477,18 +489,18 @@ class _Step:
         self.taken = 0
         self.replay: Callable[[], None] | None = None
 
-    def take(self, places: Tensor) -> None:
+    def take_step(self, places: Tensor) -> None:
         """One step on some records (T, B) of each network; -1 is none."""
         self.places.copy_(places)
         self.taken += 1
-        if self.is_gpu and self.taken == _WARM + 1:
-            self.replay, _ = Recorder(self.windows.device).record(self._work)
+        if self.is_gpu and self.taken == _NUM_WARM_STEPS + 1:
+            self.replay, _ = GraphRecorder(self.windows.device).record_graph(self._compute_step)
         if self.replay is None:
-            self._work()
+            self._compute_step()
         else:
             self.replay()
 
-    def _work(self) -> None:
+    def _compute_step(self) -> None:
         is_real = self.places >= 0
         own = self.places.where(is_real, self.places[:, :1]).clamp_min(0)
         said = self.stack(self.windows[self.teachers, own])

@@ -34,22 +34,24 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from masquerade import _check, catalog
-from masquerade._optional import Later, torch
+from masquerade._optional import lazy_module, torch
 from masquerade.collection import Medium
 from masquerade.recordings import Signal
 
 if TYPE_CHECKING:
     from masquerade.networks import mvit_layers as mvit
 else:
-    mvit = Later("masquerade.networks.mvit_layers", extra="train")  # a setting is no network yet
+    mvit = lazy_module(
+        "masquerade.networks.mvit_layers", extra="train"
+    )  # a setting is no network yet
 
 if TYPE_CHECKING:
     from masquerade.networks import picture_crops as pose_crops
     from masquerade.networks import tiny_vit_pose, weight_files
 else:
-    pose_crops = Later("masquerade.networks.picture_crops", extra="train")
-    tiny_vit_pose = Later("masquerade.networks.tiny_vit_pose", extra="train")
-    weight_files = Later("masquerade.networks.weight_files", extra="train")
+    pose_crops = lazy_module("masquerade.networks.picture_crops", extra="train")
+    tiny_vit_pose = lazy_module("masquerade.networks.tiny_vit_pose", extra="train")
+    weight_files = lazy_module("masquerade.networks.weight_files", extra="train")
 
 
 class Network(ABC):
@@ -63,7 +65,7 @@ class Network(ABC):
     @property
     def name(self) -> str:
         """The network's name: its file's."""
-        return catalog.name_of(self)
+        return catalog.find_entry_name(self)
 
     @property
     @abstractmethod
@@ -76,7 +78,7 @@ class Network(ABC):
         return ()
 
     @property
-    def said(self) -> dict[str, Any]:
+    def file_fields(self) -> dict[str, Any]:
         """What a model's file says of it: its name, and the fields that it is read again by."""
         return {"network": self.name}
 
@@ -84,7 +86,7 @@ class Network(ABC):
     def first_weights(self) -> Path | None:
         """The file of weights that it begins with; None where they are random."""
         given: Path | None = getattr(self, "weights", None)
-        return shipped(self.name) if self.has_own_weights else given
+        return find_packaged_weights(self.name) if self.has_own_weights else given
 
     @property
     def has_own_weights(self) -> bool:
@@ -114,8 +116,8 @@ class Network(ABC):
     def prepare(self, segments: np.ndarray) -> Any:
         """Stretches of a recording, each of its length, as a tensor that it takes."""
 
-    def told(self, net: Any) -> dict[str, Any]:
-        """What a model's file must say beside `said` so that it can be read again."""
+    def describe_net(self, net: Any) -> dict[str, Any]:
+        """What a model's file must say beside `file_fields` so that it can be read again."""
         return {}
 
     @abstractmethod
@@ -123,29 +125,29 @@ class Network(ABC):
         """A trained network from a model's file, and what that says."""
 
 
-def shipped(name: str) -> Path:
+def find_packaged_weights(name: str) -> Path:
     """Where the weights lie that come with this package."""
     return Path(__file__).parent / "weights" / f"{name}.safetensors"
 
 
-def network_class(name: str) -> type[Network]:
+def find_network_class(name: str) -> type[Network]:
     """The entry of that name.
 
     Raises:
         ValueError: if there is none; the message lists those there are.
     """
-    found: type[Network] = type(catalog.example("networks", name))
+    found: type[Network] = type(catalog.make_example("networks", name))
     return found
 
 
-def network_of(said: Mapping[str, Any]) -> Network:
+def make_described_network(said: Mapping[str, Any]) -> Network:
     """The network of a model, with the fields that its file says."""
-    kind = network_class(said["network"])
+    kind = find_network_class(said["network"])
     own = [each.name for each in fields(kind)]  # type: ignore[arg-type]
     return kind(**{name: said[name] for name in own if name in said})
 
 
-def normalisation(values: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+def compute_channel_scales(values: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """Mean and scale of each channel over arrays whose last axis is channels."""
     flat = np.concatenate([each.reshape(-1, each.shape[-1]) for each in values])
     scale = flat.std(axis=0)
@@ -157,7 +159,7 @@ STRIDE = (2, 4, 4)  # of the first layer: frames and pixels from one token to th
 
 
 @dataclass(frozen=True, kw_only=True)
-class Normalisation:
+class InputStatistics:
     """What a network wants to see; public, never taken from the data.
 
     Args:
@@ -176,9 +178,9 @@ class Normalisation:
 
 
 NORMALISATION = {
-    "mvit_v1_b": Normalisation(),  # as in torchvision's preset for the Kinetics-400 weights
-    "mvit_v2_s": Normalisation(),
-    "mvit_small": Normalisation(size_px=64, antialias=True),
+    "mvit_v1_b": InputStatistics(),  # as in torchvision's preset for the Kinetics-400 weights
+    "mvit_v2_s": InputStatistics(),
+    "mvit_small": InputStatistics(size_px=64, antialias=True),
 }
 
 
@@ -219,41 +221,41 @@ class FilmNetwork(Network):
     def check(self, part: str, precision: str) -> None:
         """Every part that it has can be trained, in either precision."""
         if part not in PARTS:
-            raise ValueError(_check.unknown("part", part, PARTS))
+            raise ValueError(_check.describe_unknown("part", part, PARTS))
 
     def make(self, classes: int, *, seed: int, public: Sequence[Signal] = ()) -> Any:
         """Public or random weights; a head of zeros unless it is kept."""
         torch.manual_seed(seed)
-        net = self._begun(classes)
+        net = self._make_first_net(classes)
         if not self.keep_head:
             for parameter in net.head.parameters():
                 torch.nn.init.zeros_(parameter)
         return net
 
-    def _begun(self, classes: int) -> Any:
+    def _make_first_net(self, classes: int) -> Any:
         if self.has_own_weights:
-            return mvit.pretrained(self.name, classes=classes)
+            return mvit.load_pretrained_mvit(self.name, classes=classes)
         if self.weights is None and not self.from_scratch:
             raise ValueError(
                 f"Expected --weights FILE with public weights of {self.name} (Kinetics-400), "
                 "or --from-scratch, got neither."
             )
-        net = mvit.make(self.name, classes=classes)
+        net = mvit.make_mvit(self.name, classes=classes)
         if self.weights is not None:
             mvit.load_weights(net, self.weights)
         return net
 
     def split(self, net: Any, part: str) -> tuple[Any, Any]:
         """Cut before the first module that is trained."""
-        return mvit.split(net, part)
+        return mvit.split_mvit(net, part)
 
     def prepare(self, segments: np.ndarray) -> Any:
         """Films (N, T, H, W, 3) uint8 as (N, 3, T, size, size) float32."""
-        return mvit.prepare(segments, self.name)
+        return mvit.prepare_films(segments, self.name)
 
     def load(self, path: Path, said: Mapping[str, Any]) -> Any:
         """With the head that was trained."""
-        net = mvit.make(self.name, classes=len(said["activities"]))
+        net = mvit.make_mvit(self.name, classes=len(said["activities"]))
         mvit.load_weights(net, path, keep_head=True)
         return net.eval()
 
@@ -287,9 +289,9 @@ class PoseNetwork(Network):
         return 1
 
     @property
-    def said(self) -> dict[str, Any]:
+    def file_fields(self) -> dict[str, Any]:
         """With how sharp its answers are meant to be."""
-        return super().said | {"smoothing": self.smoothing}
+        return super().file_fields | {"smoothing": self.smoothing}
 
     def check(self, part: str, precision: str) -> None:
         """Every part can be trained, in either precision."""
@@ -298,7 +300,9 @@ class PoseNetwork(Network):
         """Public or random weights; the head of public ones is kept, joint by joint."""
         torch.manual_seed(seed)
         if self.has_own_weights:
-            return tiny_vit_pose.pretrained(self.name, classes, smoothing=self.smoothing)
+            return tiny_vit_pose.load_pretrained_finder(
+                self.name, classes, smoothing=self.smoothing
+            )
         if self.weights is None and not self.from_scratch:
             raise ValueError(
                 f"Expected --weights FILE with public weights of {self.name} (joints of COCO, or "
@@ -306,24 +310,26 @@ class PoseNetwork(Network):
             )
         net = tiny_vit_pose.JointFinder(self.name, classes, smoothing=self.smoothing)
         if self.weights is not None:
-            tiny_vit_pose.load_weights(net, self.weights)
+            tiny_vit_pose.load_finder_weights(net, self.weights)
         return net
 
     def split(self, net: Any, part: str) -> tuple[Any, Any]:
         """Cut before the first module that is trained."""
-        return tiny_vit_pose.split(net, part)
+        return tiny_vit_pose.split_joint_finder(net, part)
 
     def prepare(self, segments: np.ndarray) -> Any:
         """Whole pictures (N, H, W, 3) uint8 as (N, 3, 256, 192) float32."""
-        shown = [pose_crops.crop_pose(each, pose_crops.region_of(each, None)) for each in segments]
-        return pose_crops.as_inputs(np.stack(shown))
+        shown = [
+            pose_crops.crop_pose(each, pose_crops.find_crop_region(each, None)) for each in segments
+        ]
+        return pose_crops.make_crop_inputs(np.stack(shown))
 
     def load(self, path: Path, said: Mapping[str, Any]) -> Any:
         """With the head that was trained."""
         count = len(said[self.OUTPUTS])
         net = tiny_vit_pose.JointFinder(self.name, count, smoothing=self.smoothing)
         found, _ = weight_files.read_tensors(path)
-        weight_files.fill(net, found, name=self.name, path=path)
+        weight_files.fill_weights(net, found, name=self.name, path=path)
         return net.eval()
 
 

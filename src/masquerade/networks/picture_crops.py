@@ -14,18 +14,18 @@ import numpy as np
 from masquerade._optional import torch
 
 CROP_PX = 64  # what is seen of a person
-_AROUND = 1.4  # sides of a square around somebody's joints
+_SQUARE_SCALE = 1.4  # sides of a square around somebody's joints
 
 
-def person_square(joints: np.ndarray, side_px: int) -> np.ndarray:
+def find_person_square(joints: np.ndarray, side_px: int) -> np.ndarray:
     """Squares around joints (T, J, 2): middle and side (T, 3), as shares of a frame's side.
 
     Example:
-        >>> person_square(np.array([[[10.0, 20.0], [30.0, 60.0]]]), 100).round(2).tolist()
+        >>> find_person_square(np.array([[[10.0, 20.0], [30.0, 60.0]]]), 100).round(2).tolist()
         [[0.2, 0.4, 0.56]]
     """
     low, high = np.nanmin(joints, axis=1), np.nanmax(joints, axis=1)  # (T, 2)
-    side = _AROUND * (high - low).max(axis=1, keepdims=True)
+    side = _SQUARE_SCALE * (high - low).max(axis=1, keepdims=True)
     return np.asarray(np.hstack([(low + high) / 2, side]) / side_px)
 
 
@@ -42,7 +42,7 @@ def crop_person(frames: torch.Tensor, boxes: torch.Tensor) -> torch.Tensor:
 
 SIZE_PX = (256, 192)  # of a crop: height, width
 
-AROUND = 1.25  # sides of a crop, for each of the box
+CROP_SCALE = 1.25  # sides of a crop, for each of the box
 _MEAN, _STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of ImageNet; public
 
 Box = tuple[float, float, float, float]
@@ -64,11 +64,11 @@ class CropRegion:
     width: float
     height: float
 
-    def into(self, points: np.ndarray) -> np.ndarray:
+    def map_into_crop(self, points: np.ndarray) -> np.ndarray:
         """Points (..., 2) of the picture in the crop."""
         return np.asarray((points - [self.left, self.top]) * self._scale)
 
-    def back(self, points: np.ndarray) -> np.ndarray:
+    def map_back(self, points: np.ndarray) -> np.ndarray:
         """Points (..., 2) of the crop in the picture."""
         return np.asarray(points / self._scale + [self.left, self.top])
 
@@ -77,11 +77,11 @@ class CropRegion:
         return np.array([SIZE_PX[1] / self.width, SIZE_PX[0] / self.height])
 
 
-def pose_square(box: Box, *, enlarged: float = AROUND) -> CropRegion:
+def find_pose_square(box: Box, *, enlarged: float = CROP_SCALE) -> CropRegion:
     """What is shown of a person in a box (x, y, width, height): some more, in the crop's shape.
 
     Example:
-        >>> pose_square((100, 100, 30, 80), enlarged=1.0).width
+        >>> find_pose_square((100, 100, 30, 80), enlarged=1.0).width
         60.0
     """
     x, y, width, height = box
@@ -92,10 +92,14 @@ def pose_square(box: Box, *, enlarged: float = AROUND) -> CropRegion:
     )
 
 
-def region_of(image: np.ndarray, box: Box | None) -> CropRegion:
+def find_crop_region(image: np.ndarray, box: Box | None) -> CropRegion:
     """Around the box; around the whole picture where there is none."""
     height, width = image.shape[:2]
-    return pose_square(box) if box is not None else pose_square((0, 0, width, height), enlarged=1.0)
+    return (
+        find_pose_square(box)
+        if box is not None
+        else find_pose_square((0, 0, width, height), enlarged=1.0)
+    )
 
 
 def crop_pose(image: np.ndarray, region: CropRegion) -> np.ndarray:
@@ -104,8 +108,10 @@ def crop_pose(image: np.ndarray, region: CropRegion) -> np.ndarray:
     Beyond the picture it is the grey that networks are normalised to. Nothing larger than the
     picture or the crop is ever held, whatever the region.
     """
-    down, is_down = _weights(image.shape[0], region.top, region.height, SIZE_PX[0])
-    across, is_across = _weights(image.shape[1], region.left, region.width, SIZE_PX[1])
+    down, is_down = _compute_resize_weights(image.shape[0], region.top, region.height, SIZE_PX[0])
+    across, is_across = _compute_resize_weights(
+        image.shape[1], region.left, region.width, SIZE_PX[1]
+    )
     part = image[is_down][:, is_across].astype(np.float32)
     seen = np.einsum("oh,hwc->owc", down, part, optimize=True)
     seen = np.einsum("pw,owc->opc", across, seen, optimize=True)
@@ -116,7 +122,9 @@ def crop_pose(image: np.ndarray, region: CropRegion) -> np.ndarray:
     return found
 
 
-def _weights(size: int, start: float, length: float, out: int) -> tuple[np.ndarray, slice]:
+def _compute_resize_weights(
+    size: int, start: float, length: float, out: int
+) -> tuple[np.ndarray, slice]:
     """(out, used): how much each pixel along one axis is in each of the crop, and which are used.
 
     A triangle around each of the crop's pixels, as wide as the step between them or two pixels.
@@ -134,26 +142,26 @@ def _weights(size: int, start: float, length: float, out: int) -> tuple[np.ndarr
     return found.astype(np.float32), slice(first, last)
 
 
-def as_inputs(crops: np.ndarray) -> torch.Tensor:
+def make_crop_inputs(crops: np.ndarray) -> torch.Tensor:
     """Crops (N, 256, 192, 3) uint8 as a network wants them: (N, 3, 256, 192) float32."""
     held = torch.from_numpy(np.ascontiguousarray(crops)).permute(0, 3, 1, 2)
-    return normalised(held)
+    return normalise_crops(held)
 
 
-def normalised(crops: torch.Tensor) -> torch.Tensor:
+def normalise_crops(crops: torch.Tensor) -> torch.Tensor:
     """Crops (N, 3, H, W) uint8 as float32, by ImageNet's means and deviations."""
     mean, std = (torch.tensor(of, device=crops.device).view(3, 1, 1) for of in (_MEAN, _STD))
     return ((crops.float() / 255 - mean) / std).contiguous()
 
 
-def targets_of(joints: np.ndarray | None, region: CropRegion, count: int) -> np.ndarray:
+def make_crop_targets(joints: np.ndarray | None, region: CropRegion, count: int) -> np.ndarray:
     """(J, 3) float32: where joints (J, 2) of the picture are in the crop, and whether they count.
 
     A joint that is missing, or outside the crop, does not; of nobody, none does.
     """
     if joints is None:
         return np.zeros((count, 3), np.float32)
-    inside = region.into(joints.astype(np.float64))
+    inside = region.map_into_crop(joints.astype(np.float64))
     with np.errstate(invalid="ignore"):
         is_known = np.all((inside >= 0) & (inside < [SIZE_PX[1], SIZE_PX[0]]), axis=1)
     placed = np.where(is_known[:, None], inside, 0.0)

@@ -23,7 +23,7 @@ from masquerade._torch import Tensor, nn, torch
 from masquerade.errors import BadInput
 from masquerade.io import atomic
 from masquerade.networks import weight_files
-from masquerade.networks.small_networks import block
+from masquerade.networks.small_networks import make_conv_block
 
 SENSITIVITY_NAME = "place_sensitivity"
 TEXTURE_NAME = "place_texture"
@@ -32,7 +32,7 @@ TEXTURE_WEIGHTS = Path(__file__).parent / "weights" / f"{TEXTURE_NAME}.safetenso
 _WIDTHS = (16, 32)  # after each halving
 _STEP_PX = 2 ** len(_WIDTHS)
 _GAIN = 2.0  # logits of a standard deviation
-_EVEN = 1e-3  # a map with less spread is the same everywhere
+_MIN_MAP_SPREAD = 1e-3  # a map with less spread is the same everywhere
 _functional = nn.functional
 
 
@@ -43,7 +43,9 @@ class PlaceSensitivity(nn.Module):
         super().__init__()
         self.name = SENSITIVITY_NAME
         first, second = _WIDTHS
-        self.down = nn.Sequential(*block(2, 3, first, 2), *block(2, first, second, 2))
+        self.down = nn.Sequential(
+            *make_conv_block(2, 3, first, 2), *make_conv_block(2, first, second, 2)
+        )
         self.around = nn.Sequential(
             nn.Conv2d(second, second, 3, padding=2, dilation=2),
             nn.ReLU(inplace=True),
@@ -65,7 +67,7 @@ class PlaceSensitivity(nn.Module):
 
 
 @lru_cache(maxsize=1)
-def pretrained() -> PlaceSensitivity:
+def load_sensitivity_net() -> PlaceSensitivity:
     """The network with the weights that come with this package, on the processor.
 
     Raises:
@@ -90,31 +92,33 @@ def save_sensitivity(net: PlaceSensitivity, path: Path, *, command: str) -> None
     atomic.write_whole(path, weight_files.files.save(halves, metadata=words))
 
 
-def logits(small: np.ndarray, net: PlaceSensitivity | None = None) -> np.ndarray:
+def predict_place_logits(small: np.ndarray, net: PlaceSensitivity | None = None) -> np.ndarray:
     """(H, W) float32: high where the place is told; 0 everywhere where nothing stands out.
 
     Args:
         small: (H, W, 3) uint8, a frame made smaller.
         net: by default the one that comes with this package.
     """
-    asked = pretrained() if net is None else net
+    asked = load_sensitivity_net() if net is None else net
     picture = torch.from_numpy(np.ascontiguousarray(small)).permute(2, 0, 1)[None]
     with torch.inference_mode():
         found: np.ndarray = asked(picture.float() / 127.5 - 1)[0, 0].numpy()
     spread = float(found.std())
-    if spread < _EVEN:
+    if spread < _MIN_MAP_SPREAD:
         return np.zeros(found.shape, np.float32)
     return np.asarray(_GAIN * (found - found.mean()) / spread, np.float32)
 
 
-LINES = 192  # of a canvas, its shorter side
+CANVAS_LINES = 192  # of a canvas, its shorter side
 STEP_PX = 8  # both sides are multiples of it
-CODES = 8  # random numbers for each cell of 2, 4 and 8 pixels
+CODES_PER_CELL = 8  # random numbers for each cell of 2, 4 and 8 pixels
 SCALES = (2, 4, 8)
 _WIDTH = 24
-_LONGEST = 768  # pixels of a canvas's longer side
-_TINY = 1e-6
-_DRAWS = 32  # by which what textures have in common is known; a 32nd of their power is left
+_MAX_CANVAS_SIDE_PX = 768  # pixels of a canvas's longer side
+_MIN_TEXTURE_STD = 1e-6
+_NUM_PUBLIC_DRAWS = (
+    32  # by which what textures have in common is known; a 32nd of their power is left
+)
 
 
 class PlaceTexture(nn.Module):
@@ -128,12 +132,14 @@ class PlaceTexture(nn.Module):
         super().__init__()
         self.name = TEXTURE_NAME
         fine, middle, coarse = width, 2 * width, 3 * width
-        self.fine = _block(CODES, fine)
-        self.middle = _block(fine, middle, 2)
-        self.coarse = _block(middle + CODES, coarse, 2)
-        self.deep = nn.Sequential(_block(coarse + CODES, coarse), _block(coarse, coarse))
-        self.up = _block(coarse + middle, middle)
-        self.upper = _block(middle + fine, fine)
+        self.fine = _make_down_block(CODES_PER_CELL, fine)
+        self.middle = _make_down_block(fine, middle, 2)
+        self.coarse = _make_down_block(middle + CODES_PER_CELL, coarse, 2)
+        self.deep = nn.Sequential(
+            _make_down_block(coarse + CODES_PER_CELL, coarse), _make_down_block(coarse, coarse)
+        )
+        self.up = _make_down_block(coarse + middle, middle)
+        self.upper = _make_down_block(middle + fine, fine)
         self.out = nn.Conv2d(fine, 12, 3, padding=1)  # three colours of 2 x 2 pixels
 
     def forward(self, codes: Sequence[Tensor]) -> Tensor:
@@ -145,52 +151,52 @@ class PlaceTexture(nn.Module):
         middle = self.middle(fine)
         coarse = self.coarse(torch.cat([middle, codes[1]], dim=1))
         coarse = self.deep(torch.cat([coarse, codes[2]], dim=1))
-        up = self.up(torch.cat([_twice(coarse), middle], dim=1))
-        up = self.upper(torch.cat([_twice(up), fine], dim=1))
-        return standard(_functional.pixel_shuffle(self.out(up), 2))
+        up = self.up(torch.cat([_double_size(coarse), middle], dim=1))
+        up = self.upper(torch.cat([_double_size(up), fine], dim=1))
+        return standardise_fields(_functional.pixel_shuffle(self.out(up), 2))
 
 
-def _block(size_in: int, size_out: int, stride: int = 1) -> nn.Sequential:
+def _make_down_block(size_in: int, size_out: int, stride: int = 1) -> nn.Sequential:
     return nn.Sequential(
         nn.Conv2d(size_in, size_out, 3, stride, 1), nn.GroupNorm(4, size_out), nn.ReLU()
     )
 
 
-def _twice(values: Tensor) -> Tensor:
+def _double_size(values: Tensor) -> Tensor:
     return _functional.interpolate(values, scale_factor=2.0, mode="nearest")
 
 
-def standard(fields: Tensor) -> Tensor:
+def standardise_fields(fields: Tensor) -> Tensor:
     """Fields (N, 3, H, W) of mean 0 and variance 1 each."""
     moved = fields - fields.mean(dim=(1, 2, 3), keepdim=True)
-    return moved / (moved.square().mean(dim=(1, 2, 3), keepdim=True).sqrt() + _TINY)
+    return moved / (moved.square().mean(dim=(1, 2, 3), keepdim=True).sqrt() + _MIN_TEXTURE_STD)
 
 
-def code_shapes(height: int, width: int) -> list[tuple[int, int, int]]:
+def list_code_shapes(height: int, width: int) -> list[tuple[int, int, int]]:
     """Of the random numbers for a canvas whose sides are multiples of 8.
 
     Example:
-        >>> code_shapes(192, 320)
+        >>> list_code_shapes(192, 320)
         [(8, 96, 160), (8, 48, 80), (8, 24, 40)]
     """
-    return [(CODES, height // scale, width // scale) for scale in SCALES]
+    return [(CODES_PER_CELL, height // scale, width // scale) for scale in SCALES]
 
 
-def canvas_size(height: int, width: int) -> tuple[int, int]:
+def choose_canvas_size(height: int, width: int) -> tuple[int, int]:
     """Of the canvas for frames of that size.
 
     Example:
-        >>> canvas_size(720, 1280), canvas_size(96, 96), canvas_size(1, 10_000)
+        >>> choose_canvas_size(720, 1280), choose_canvas_size(96, 96), choose_canvas_size(1, 10_000)
         ((192, 344), (192, 192), (192, 768))
     """
-    scale = LINES / min(height, width)
-    sides = (min(_LONGEST, round(side * scale)) for side in (height, width))
+    scale = CANVAS_LINES / min(height, width)
+    sides = (min(_MAX_CANVAS_SIDE_PX, round(side * scale)) for side in (height, width))
     down, right = (-(-side // STEP_PX) * STEP_PX for side in sides)
     return down, right
 
 
 @lru_cache(maxsize=4)
-def opened(path: Path = TEXTURE_WEIGHTS) -> PlaceTexture:
+def load_texture_net(path: Path = TEXTURE_WEIGHTS) -> PlaceTexture:
     """The network with the weights of a file, by default those that come with this package.
 
     Raises:
@@ -216,28 +222,31 @@ def save_texture(net: PlaceTexture, path: Path, *, command: str) -> None:
     atomic.write_whole(path, weight_files.files.save(halves, metadata=words))
 
 
-def canvas(net: PlaceTexture, codes: Sequence[np.ndarray]) -> np.ndarray:
-    """One texture (H, W, 3) float32 of mean 0 and variance 1, of numbers as `code_shapes` says.
+def render_texture(net: PlaceTexture, codes: Sequence[np.ndarray]) -> np.ndarray:
+    """One texture (H, W, 3) float32 of mean 0 and variance 1, of numbers as `list_code_shapes`
+    says.
 
     What the network draws whatever the numbers are is taken away: everybody knows it.
     """
     height, width = (side * SCALES[0] for side in codes[0].shape[1:])
     with torch.inference_mode():
-        made = net(_given(codes)) - _shared(net, height, width)
-        found: np.ndarray = standard(made)[0].permute(1, 2, 0).contiguous().numpy()
+        made = net(_convert_codes(codes)) - _compute_common_texture(net, height, width)
+        found: np.ndarray = standardise_fields(made)[0].permute(1, 2, 0).contiguous().numpy()
     return found
 
 
-def _given(codes: Sequence[np.ndarray]) -> list[Tensor]:
+def _convert_codes(codes: Sequence[np.ndarray]) -> list[Tensor]:
     return [torch.from_numpy(np.ascontiguousarray(each, np.float32))[None] for each in codes]
 
 
 @lru_cache(maxsize=8)
-def _shared(net: PlaceTexture, height: int, width: int) -> Tensor:
+def _compute_common_texture(net: PlaceTexture, height: int, width: int) -> Tensor:
     """(1, 3, H, W): what textures of one size have in common, as public draws show it."""
     rng = np.random.default_rng(0)
     total = torch.zeros(1, 3, height, width)
     with torch.inference_mode():
-        for _ in range(_DRAWS):
-            total += net(_given([rng.normal(size=each) for each in code_shapes(height, width)]))
-    return total / _DRAWS
+        for _ in range(_NUM_PUBLIC_DRAWS):
+            total += net(
+                _convert_codes([rng.normal(size=each) for each in list_code_shapes(height, width)])
+            )
+    return total / _NUM_PUBLIC_DRAWS

@@ -22,12 +22,12 @@ from masquerade.io import atomic, devices
 from masquerade.networks import weight_files
 
 _CONV: dict[int, Callable[..., nn.Module]] = {1: nn.Conv1d, 2: nn.Conv2d, 3: nn.Conv3d}
-_NEAR = 2  # cells around the hottest one that decide where a joint is
-_HILL = 1.0  # cells; how wide a joint's hill is
-_TOGETHER = 8  # channels that are normalised as one group
+_HEAT_REACH_CELLS = 2  # cells around the hottest one that decide where a joint is
+_HILL_WIDTH_CELLS = 1.0  # cells; how wide a joint's hill is
+_CHANNELS_PER_GROUP = 8  # channels that are normalised as one group
 
 
-def classifier(
+def make_classifier(
     *, axes: int, channels: int, classes: int, widths: Sequence[int] = (16, 32, 64, 128)
 ) -> nn.Sequential:
     """A stack of convolutions that halves every axis at each step, then a mean, then classes.
@@ -44,18 +44,27 @@ def classifier(
     layers: list[nn.Module] = []
     for step, width in enumerate(widths):
         stride = (1, 2, 2) if axes == 3 and step < 2 else 2
-        layers += [*block(axes, channels, width, stride), *block(axes, width, width, 1)]
+        layers += [
+            *make_conv_block(axes, channels, width, stride),
+            *make_conv_block(axes, width, width, 1),
+        ]
         channels = width
-    return nn.Sequential(*layers, _Mean(), nn.Dropout(0.2), nn.Linear(channels, classes))
+    return nn.Sequential(*layers, _GlobalMean(), nn.Dropout(0.2), nn.Linear(channels, classes))
 
 
-def block(axes: int, channels: int, width: int, stride: int | tuple[int, ...]) -> list[nn.Module]:
+def make_conv_block(
+    axes: int, channels: int, width: int, stride: int | tuple[int, ...]
+) -> list[nn.Module]:
     """A convolution of three cells along each axis, normalised within a record, and bent."""
     convolution = _CONV[axes](channels, width, 3, stride=stride, padding=1, bias=False)
-    return [convolution, nn.GroupNorm(max(1, width // _TOGETHER), width), nn.ReLU(inplace=True)]
+    return [
+        convolution,
+        nn.GroupNorm(max(1, width // _CHANNELS_PER_GROUP), width),
+        nn.ReLU(inplace=True),
+    ]
 
 
-class _Mean(nn.Module):
+class _GlobalMean(nn.Module):
     """The mean over all axes but record and channel."""
 
     def forward(self, values: Tensor) -> Tensor:
@@ -75,11 +84,11 @@ class PoseNet(nn.Module):
         super().__init__()
         sizes = [3, *widths]
         self.down = nn.ModuleList(
-            nn.Sequential(*block(2, a, b, 2), *block(2, b, b, 1))
+            nn.Sequential(*make_conv_block(2, a, b, 2), *make_conv_block(2, b, b, 1))
             for a, b in zip(sizes, widths, strict=False)
         )
         steps = list(zip(widths[::-1], widths[-2::-1], strict=False))
-        self.up = nn.ModuleList(nn.Sequential(*block(2, a + b, b, 1)) for a, b in steps)
+        self.up = nn.ModuleList(nn.Sequential(*make_conv_block(2, a + b, b, 1)) for a, b in steps)
         self.out = nn.Conv2d(widths[0], joints, 1)
 
     def forward(self, pictures: Tensor) -> Tensor:
@@ -95,7 +104,7 @@ class PoseNet(nn.Module):
         return maps
 
 
-def joints_of(maps: Tensor) -> Tensor:
+def find_hottest_joints(maps: Tensor) -> Tensor:
     """Where heat maps (N, J, H, W) are hottest: x and y from 0 to 1, (N, J, 2).
 
     The hottest cell and its neighbours are averaged by their heat, so a second hot place far away
@@ -106,13 +115,15 @@ def joints_of(maps: Tensor) -> Tensor:
     best = flat.argmax(dim=2, keepdim=True)
     rows = torch.arange(height, device=maps.device).repeat_interleave(width)
     columns = torch.arange(width, device=maps.device).repeat(height)
-    near = (rows - best // width).abs().le(_NEAR) & (columns - best % width).abs().le(_NEAR)
+    near = (rows - best // width).abs().le(_HEAT_REACH_CELLS) & (columns - best % width).abs().le(
+        _HEAT_REACH_CELLS
+    )
     share = flat.masked_fill(~near, -torch.inf).softmax(dim=2)
     x, y = ((share * (at + 0.5)).sum(dim=2) for at in (columns, rows))
     return torch.stack([x / width, y / height], dim=2)
 
 
-def heat_loss(maps: Tensor, joints: Tensor) -> Tensor:
+def compute_heat_loss(maps: Tensor, joints: Tensor) -> Tensor:
     """How far heat maps are from a small hill at each joint that lies inside the picture.
 
     Args:
@@ -123,7 +134,7 @@ def heat_loss(maps: Tensor, joints: Tensor) -> Tensor:
     y = (torch.arange(height, device=maps.device) + 0.5)[:, None]
     x = torch.arange(width, device=maps.device) + 0.5
     across, down = (joints[..., k, None, None] * size for k, size in ((0, width), (1, height)))
-    hill = -((x - across).square() + (y - down).square()) / (2 * _HILL**2)
+    hill = -((x - across).square() + (y - down).square()) / (2 * _HILL_WIDTH_CELLS**2)
     inside = ((joints >= 0) & (joints <= 1)).all(dim=2)
     wanted = hill.flatten(2).softmax(dim=2)
     each = -(wanted * maps.flatten(2).log_softmax(dim=2)).sum(dim=2)
@@ -132,7 +143,7 @@ def heat_loss(maps: Tensor, joints: Tensor) -> Tensor:
 
 _WEIGHTS = Path(__file__).parent / "weights"
 _WIDTHS = (24, 48, 96)
-_KEPT = 2.0  # log odds of what was there in a pixel, at first: 88 %
+_FIRST_KEEP_LOGIT = 2.0  # log odds of what was there in a pixel, at first: 88 %
 _functional = nn.functional
 
 
@@ -150,20 +161,20 @@ class UNet(nn.Module):
         sizes = [3, *widths]
         self.step_px = 2 ** len(widths)
         self.down = nn.ModuleList(
-            nn.Sequential(*block(2, a, b, 2), *block(2, b, b, 1))
+            nn.Sequential(*make_conv_block(2, a, b, 2), *make_conv_block(2, b, b, 1))
             for a, b in zip(sizes, widths, strict=False)
         )
         steps = list(zip(widths[::-1], widths[-2::-1], strict=False))
-        self.up = nn.ModuleList(nn.Sequential(*block(2, a + b, b, 1)) for a, b in steps)
+        self.up = nn.ModuleList(nn.Sequential(*make_conv_block(2, a + b, b, 1)) for a, b in steps)
         self.out = nn.Conv2d(widths[0], 16, 3, padding=1)  # three colours and a share of 4 pixels
         nn.init.zeros_(self.out.weight)
         with torch.no_grad():
-            self.out.bias.copy_(torch.tensor([0.0] * 12 + [_KEPT] * 4))  # type: ignore[union-attr]
+            self.out.bias.copy_(torch.tensor([0.0] * 12 + [_FIRST_KEEP_LOGIT] * 4))  # type: ignore[union-attr]
 
     def forward(self, pictures: Tensor) -> Tensor:
         """Pictures (N, 3, H, W) from -1 to 1 to others of the same size and range."""
         height, width = pictures.shape[2:]
-        pictures = self._continued(pictures)
+        pictures = self._pad_pictures(pictures)
         seen, kept = pictures, []
         for step in self.down:
             seen = step(seen)
@@ -176,13 +187,13 @@ class UNet(nn.Module):
         drawn = share * pictures + (1 - share) * painted
         return drawn[..., :height, :width]
 
-    def _continued(self, pictures: Tensor) -> Tensor:
+    def _pad_pictures(self, pictures: Tensor) -> Tensor:
         """Pictures whose sides can be halved as often as is needed."""
         below, right = (-side % self.step_px for side in pictures.shape[2:])
         return _functional.pad(pictures, (0, right, 0, below), mode="replicate")
 
 
-def pretrained(name: str) -> UNet:
+def load_pretrained_unet(name: str) -> UNet:
     """The U-Net with weights that come with this package, on the chosen device.
 
     Raises:
@@ -196,10 +207,10 @@ def pretrained(name: str) -> UNet:
         )
     net = UNet(name)
     weight_files.load_weights(net, path, keep_head=True)
-    return net.to(devices.chosen()).eval()
+    return net.to(devices.device_name()).eval()
 
 
-def save(net: UNet, path: Path) -> None:
+def save_unet(net: UNet, path: Path) -> None:
     """Write the weights in half precision, all or nothing, with the network's name."""
     halves = {
         key: value.detach().half().cpu().contiguous() for key, value in net.state_dict().items()
@@ -207,7 +218,7 @@ def save(net: UNet, path: Path) -> None:
     atomic.write_whole(path, weight_files.files.save(halves, metadata={"name": net.name}))
 
 
-def redrawn(net: UNet, frame: np.ndarray, *, lines: int) -> np.ndarray:
+def redraw_frame(net: UNet, frame: np.ndarray, *, lines: int) -> np.ndarray:
     """One frame as the network draws it.
 
     Args:
@@ -223,20 +234,20 @@ def redrawn(net: UNet, frame: np.ndarray, *, lines: int) -> np.ndarray:
     picture = torch.tensor(np.ascontiguousarray(frame), device=where).permute(2, 0, 1)[None]
     size = (picture.shape[2], picture.shape[3])
     with torch.inference_mode():
-        drawn = net(_smaller(picture.float() / 127.5 - 1, lines))
+        drawn = net(_shrink_picture(picture.float() / 127.5 - 1, lines))
         if tuple(drawn.shape[2:]) != size:
             drawn = _functional.interpolate(drawn, size=size, mode="bilinear", align_corners=False)
-        levels = as_levels(drawn[0])
+        levels = convert_to_levels(drawn[0])
     found: np.ndarray = levels.permute(1, 2, 0).contiguous().cpu().numpy()
     return found
 
 
-def as_levels(pictures: Tensor) -> Tensor:
+def convert_to_levels(pictures: Tensor) -> Tensor:
     """Values from -1 to 1 as bytes."""
     return ((pictures + 1) * 127.5).round().clamp(0, 255).to(torch.uint8)
 
 
-def _smaller(picture: Tensor, lines: int) -> Tensor:
+def _shrink_picture(picture: Tensor, lines: int) -> Tensor:
     """A picture (1, 3, H, W) with at most that many pixels along its shorter side."""
     scale = lines / min(picture.shape[2:])
     if scale >= 1:

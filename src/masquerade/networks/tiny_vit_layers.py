@@ -53,10 +53,10 @@ SHAPES = {
 }
 
 
-def shape_of(name: str) -> TinyVitShape:
+def find_tiny_vit_shape(name: str) -> TinyVitShape:
     """The size of a network by its name."""
     if name not in SHAPES:
-        raise ValueError(_check.unknown("network", name, tuple(SHAPES)))
+        raise ValueError(_check.describe_unknown("network", name, tuple(SHAPES)))
     return SHAPES[name]
 
 
@@ -88,7 +88,7 @@ class PatchEmbed(nn.Module):
 
     def forward(self, values: Tensor) -> Tensor:
         """(N, 3, H, W) as (N, C, H/4, W/4)."""
-        out: Tensor = self.conv2(_active(self.conv1(values)))
+        out: Tensor = self.conv2(_apply_activation(self.conv1(values)))
         return out
 
 
@@ -104,8 +104,8 @@ class MBConv(nn.Module):
 
     def forward(self, values: Tensor) -> Tensor:
         """(N, C, H, W)."""
-        wide = _active(self.conv2(_active(self.conv1(values))))
-        return _active(self.conv3(wide) + values)
+        wide = _apply_activation(self.conv2(_apply_activation(self.conv1(values))))
+        return _apply_activation(self.conv3(wide) + values)
 
 
 class PatchMerging(nn.Module):
@@ -119,7 +119,9 @@ class PatchMerging(nn.Module):
 
     def forward(self, values: Tensor) -> Tensor:
         """(N, C, H, W) as (N, out, H/2, W/2)."""
-        out: Tensor = self.conv3(_active(self.conv2(_active(self.conv1(values)))))
+        out: Tensor = self.conv3(
+            _apply_activation(self.conv2(_apply_activation(self.conv1(values))))
+        )
         return out
 
 
@@ -134,7 +136,7 @@ class NormMlp(nn.Module):
 
     def forward(self, values: Tensor) -> Tensor:
         """(..., C)."""
-        out: Tensor = self.fc2(_active(self.fc1(self.norm(values))))
+        out: Tensor = self.fc2(_apply_activation(self.fc1(self.norm(values))))
         return out
 
 
@@ -150,7 +152,7 @@ class WindowAttention(nn.Module):
         self.qkv = nn.Linear(width, 3 * width)
         self.proj = nn.Linear(width, width)
         self.attention_biases = nn.Parameter(torch.zeros(heads, window * window))
-        self.register_buffer("apart", _apart(window), persistent=False)
+        self.register_buffer("apart", _list_distance_indices(window), persistent=False)
 
     def forward(self, values: Tensor) -> Tensor:
         """(N, L, C) of windows."""
@@ -175,12 +177,12 @@ class TinyVitBlock(nn.Module):
 
     def forward(self, values: Tensor) -> Tensor:
         """(N, C, H, W)."""
-        values = values + self._in_windows(values)
+        values = values + self._attend_in_windows(values)
         values = self.local_conv(values)
         out: Tensor = values + self.mlp(values.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
         return out
 
-    def _in_windows(self, values: Tensor) -> Tensor:
+    def _attend_in_windows(self, values: Tensor) -> Tensor:
         side, (count, width, height, breadth) = self.window, values.shape
         rows, columns = -(-height // side), -(-breadth // side)  # windows along each axis
         right, below = columns * side - breadth, rows * side - height
@@ -248,7 +250,7 @@ class TinyVit(nn.Module):
         return out
 
 
-def folded(tensors: dict[str, Tensor], *, eps: float = 1e-5) -> dict[str, Tensor]:
+def fold_batch_norms(tensors: dict[str, Tensor], *, eps: float = 1e-5) -> dict[str, Tensor]:
     """The tensors of a network with batch norms as those of one without; the function is the same.
 
     Args:
@@ -261,7 +263,7 @@ def folded(tensors: dict[str, Tensor], *, eps: float = 1e-5) -> dict[str, Tensor
         outer, _, kind = place.rpartition(".")
         norm = f"{outer}.bn"
         if kind == "conv" and f"{norm}.weight" in tensors:
-            scale = _scale(tensors, norm, eps)
+            scale = _compute_norm_scale(tensors, norm, eps)
             found[name] = (value.double() * scale.view(-1, 1, 1, 1)).to(value.dtype)
             shift = tensors[f"{norm}.bias"] - tensors[f"{norm}.running_mean"].double() * scale
             found[f"{place}.bias"] = shift.to(value.dtype)
@@ -270,16 +272,16 @@ def folded(tensors: dict[str, Tensor], *, eps: float = 1e-5) -> dict[str, Tensor
     return found
 
 
-def _scale(tensors: dict[str, Tensor], norm: str, eps: float) -> Tensor:
+def _compute_norm_scale(tensors: dict[str, Tensor], norm: str, eps: float) -> Tensor:
     spread = (tensors[f"{norm}.running_var"].double() + eps).sqrt()
     return tensors[f"{norm}.weight"].double() / spread
 
 
-def _active(values: Tensor) -> Tensor:
+def _apply_activation(values: Tensor) -> Tensor:
     return nn.functional.gelu(values)
 
 
-def _apart(window: int) -> Tensor:
+def _list_distance_indices(window: int) -> Tensor:
     """(L, L): which distance each pair of tokens has, rows first, as timm numbers them."""
     place = torch.arange(window)
     row = (place[:, None] - place[None, :]).abs()

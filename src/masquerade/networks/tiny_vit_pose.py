@@ -24,17 +24,17 @@ from masquerade import _check, joints
 from masquerade._torch import Tensor, nn, torch
 from masquerade.errors import BadInput
 from masquerade.networks import tiny_vit_layers, weight_files
-from masquerade.networks.network import shipped
+from masquerade.networks.network import find_packaged_weights
 from masquerade.networks.picture_crops import SIZE_PX
 
-SPLIT = 2  # bins a pixel
-BINS = (SIZE_PX[1] * SPLIT, SIZE_PX[0] * SPLIT)  # across, down
-ENLARGED = (32, 24)  # the published map: height, width
+BINS_PER_PX = 2  # bins a pixel
+BINS = (SIZE_PX[1] * BINS_PER_PX, SIZE_PX[0] * BINS_PER_PX)  # across, down
+ENLARGED_MAP_SIZE = (32, 24)  # the published map: height, width
 _STRIDE = 32  # of the features that the head is given
-_SMALL = (SIZE_PX[0] // _STRIDE, SIZE_PX[1] // _STRIDE)
+_SMALL_MAP_SIZE = (SIZE_PX[0] // _STRIDE, SIZE_PX[1] // _STRIDE)
 
 
-class Decoded(NamedTuple):
+class DecodedJoints(NamedTuple):
     """Where joints are.
 
     Args:
@@ -46,7 +46,7 @@ class Decoded(NamedTuple):
     scores: Tensor
 
 
-class Simcc(nn.Module):
+class SimccHead(nn.Module):
     """Features (N, C, 8, 6) as (N, J, 896): logits of bins across, then of bins down.
 
     Args:
@@ -59,9 +59,9 @@ class Simcc(nn.Module):
         super().__init__()
         self.smoothing = smoothing
         self.joints = nn.Conv2d(width, joints, 1)
-        numbers = math.prod(_SMALL)
+        numbers = math.prod(_SMALL_MAP_SIZE)
         self.x, self.y = (nn.Linear(numbers, bins) for bins in BINS)
-        _, coordinates = torch.linalg.qr(enlarging())
+        _, coordinates = torch.linalg.qr(make_enlarging_matrix())
         self.register_buffer("coordinates", coordinates.float(), persistent=False)
 
     def forward(self, features: Tensor) -> Tensor:
@@ -71,25 +71,27 @@ class Simcc(nn.Module):
 
     def losses(self, logits: Tensor, targets: Tensor) -> Tensor:
         """(N,): the loss of each record, from (N, J, 896) and targets (N, J, 3); of it alone."""
-        return losses(logits, targets, smoothing=self.smoothing)
+        return compute_simcc_losses(logits, targets, smoothing=self.smoothing)
 
 
-def enlarging() -> Tensor:
+def make_enlarging_matrix() -> Tensor:
     """(768, 48) float64: bilinear from the small map to the large one, as a matrix."""
-    numbers = math.prod(_SMALL)
-    each = torch.eye(numbers, dtype=torch.float64).reshape(numbers, 1, *_SMALL)
-    large = nn.functional.interpolate(each, size=ENLARGED, mode="bilinear", align_corners=False)
+    numbers = math.prod(_SMALL_MAP_SIZE)
+    each = torch.eye(numbers, dtype=torch.float64).reshape(numbers, 1, *_SMALL_MAP_SIZE)
+    large = nn.functional.interpolate(
+        each, size=ENLARGED_MAP_SIZE, mode="bilinear", align_corners=False
+    )
     return large.flatten(1).T.contiguous()
 
 
-def reduced(weight: Tensor) -> Tensor:
+def reduce_classifier(weight: Tensor) -> Tensor:
     """A published classifier (bins, 768) as ours (bins, 48): the same function of small maps."""
-    basis, _ = torch.linalg.qr(enlarging())
+    basis, _ = torch.linalg.qr(make_enlarging_matrix())
     found: Tensor = (weight.double() @ basis).to(weight.dtype)
     return found
 
 
-def losses(logits: Tensor, targets: Tensor, *, smoothing: float) -> Tensor:
+def compute_simcc_losses(logits: Tensor, targets: Tensor, *, smoothing: float) -> Tensor:
     """Kullback-Leibler divergence of what is said from smoothed targets, the mean over all joints.
 
     A joint that does not count adds nothing, and the mean is over all J, so nothing in it depends
@@ -97,20 +99,22 @@ def losses(logits: Tensor, targets: Tensor, *, smoothing: float) -> Tensor:
     """
     total = torch.zeros(targets.shape[:-1], dtype=logits.dtype, device=logits.device)
     for axis, said in enumerate(logits.split(BINS, dim=-1)):
-        wanted = _smoothed(targets[..., axis], said.shape[-1], smoothing)  # log, (..., J, bins)
+        wanted = _smooth_targets(
+            targets[..., axis], said.shape[-1], smoothing
+        )  # log, (..., J, bins)
         apart = wanted.exp() * (wanted - said.log_softmax(dim=-1))
         total = total + apart.sum(dim=-1)
     return (total * targets[..., 2]).mean(dim=-1)
 
 
-def _smoothed(places: Tensor, bins: int, smoothing: float) -> Tensor:
+def _smooth_targets(places: Tensor, bins: int, smoothing: float) -> Tensor:
     """Logarithms of a Gaussian around each place, that add up to one over the bins."""
     middles = torch.arange(bins, device=places.device, dtype=places.dtype)
-    away = middles - (places[..., None] * SPLIT - 0.5)
+    away = middles - (places[..., None] * BINS_PER_PX - 0.5)
     return (-0.5 * (away / smoothing) ** 2).log_softmax(dim=-1)
 
 
-def decoded(logits: Tensor, *, smoothing: float) -> Decoded:
+def decode_joints(logits: Tensor, *, smoothing: float) -> DecodedJoints:
     """Where the bins say that joints are; exact where they say a Gaussian.
 
     The logarithm of a Gaussian is a parabola, so three bins around the highest give its middle.
@@ -119,14 +123,14 @@ def decoded(logits: Tensor, *, smoothing: float) -> Decoded:
     for said in logits.split(BINS, dim=-1):
         level = said.log_softmax(dim=-1)
         peak = level.max(dim=-1)
-        places.append((_middle(level, peak.indices) + 0.5) / SPLIT)
+        places.append((_find_parabola_top(level, peak.indices) + 0.5) / BINS_PER_PX)
         peaks.append(peak.values.exp())
     best = 1 / (smoothing * math.sqrt(2 * math.pi))
     score = (peaks[0] * peaks[1]).sqrt() / best
-    return Decoded(torch.stack(places, dim=-1), score.clamp(max=1.0))
+    return DecodedJoints(torch.stack(places, dim=-1), score.clamp(max=1.0))
 
 
-def _middle(level: Tensor, place: Tensor) -> Tensor:
+def _find_parabola_top(level: Tensor, place: Tensor) -> Tensor:
     """The top of the parabola through the three bins around a place, or nearest to it."""
     inner = place.clamp(1, level.shape[-1] - 2)
     before, here, after = (
@@ -137,7 +141,7 @@ def _middle(level: Tensor, place: Tensor) -> Tensor:
     return torch.where(bend < 0, inner + shift.clamp(-1.5, 1.5), place.to(shift.dtype))
 
 
-def unmirrored(logits: Tensor, pairs: list[int]) -> Tensor:
+def unmirror_logits(logits: Tensor, pairs: list[int]) -> Tensor:
     """What is said of mirrored crops, as of the crops themselves.
 
     Args:
@@ -148,7 +152,7 @@ def unmirrored(logits: Tensor, pairs: list[int]) -> Tensor:
     return torch.cat([across.flip(-1), down], dim=-1)[..., pairs, :]
 
 
-def both_ways(straight: Tensor, turned: Tensor) -> Tensor:
+def average_answers(straight: Tensor, turned: Tensor) -> Tensor:
     """The mean of two answers, as logits; each axis' probabilities are averaged."""
     pairs = zip(straight.split(BINS, dim=-1), turned.split(BINS, dim=-1), strict=True)
     means = [(one.softmax(-1) + two.softmax(-1)).clamp_min(1e-30).log() for one, two in pairs]
@@ -160,7 +164,7 @@ _STAGES = 4
 _HEAD = "head."
 _BACKBONE = "backbone."
 # A published head's names (mmpose's), and ours.
-_PUBLISHED = {"final_layer": "joints", "mlp_head_x": "x", "mlp_head_y": "y"}
+_PUBLISHED_LAYERS = {"final_layer": "joints", "mlp_head_x": "x", "mlp_head_y": "y"}
 
 
 class JointFinder(nn.Module):
@@ -178,8 +182,10 @@ class JointFinder(nn.Module):
     ) -> None:
         super().__init__()
         self.name = name
-        self.backbone = tiny_vit_layers.TinyVit(tiny_vit_layers.shape_of(name), is_folded=is_folded)
-        self.head = Simcc(self.backbone.width, count, smoothing=smoothing)
+        self.backbone = tiny_vit_layers.TinyVit(
+            tiny_vit_layers.find_tiny_vit_shape(name), is_folded=is_folded
+        )
+        self.head = SimccHead(self.backbone.width, count, smoothing=smoothing)
 
     def forward(self, crops: Tensor) -> Tensor:
         """Logits."""
@@ -219,7 +225,7 @@ class JointFinderPiece(nn.Module):
         return self.head.losses(logits, targets)
 
 
-def trainable(net: JointFinder, part: str) -> tuple[str, ...]:
+def list_trainable_parameters(net: JointFinder, part: str) -> tuple[str, ...]:
     """The names of the parameters that are trained.
 
     Args:
@@ -228,7 +234,7 @@ def trainable(net: JointFinder, part: str) -> tuple[str, ...]:
             whole last stage, the first three frozen [sivangi2025, Sec. 4.1]; or all.
     """
     if part not in PARTS:
-        raise ValueError(_check.unknown("part", part, PARTS))
+        raise ValueError(_check.describe_unknown("part", part, PARTS))
     every = tuple(name for name, _ in net.named_parameters())
     if part == "all":
         return every
@@ -240,12 +246,12 @@ def trainable(net: JointFinder, part: str) -> tuple[str, ...]:
     return tuple(n for n in every if n.startswith(whole) or n.rpartition(".")[0] in chosen)
 
 
-def split(net: JointFinder, part: str) -> tuple[nn.Module, nn.Module]:
+def split_joint_finder(net: JointFinder, part: str) -> tuple[nn.Module, nn.Module]:
     """Cut before the first module that is trained: ``tail(trunk(crops))`` is ``net(crops)``.
 
     The embedding is step 0, then four stages, of which the first has no norm, then the head.
     """
-    wanted = set(trainable(net, part))
+    wanted = set(list_trainable_parameters(net, part))
     for name, parameter in net.named_parameters():
         parameter.requires_grad_(name in wanted)
     cut = {"all": 0, "norms": 2, "last_stage": 2, "last_norms": _STAGES, "head": _STAGES + 1}[part]
@@ -253,7 +259,7 @@ def split(net: JointFinder, part: str) -> tuple[nn.Module, nn.Module]:
     return trunk, JointFinderPiece(net, range(cut, _STAGES + 2))
 
 
-def load_weights(net: JointFinder, path: Path) -> None:
+def load_finder_weights(net: JointFinder, path: Path) -> None:
     """Put public weights into a network.
 
     Read are our own files, timm's of the backbone alone (the head is then left as it is), and files
@@ -268,16 +274,19 @@ def load_weights(net: JointFinder, path: Path) -> None:
     if name not in (None, net.name):
         raise BadInput(f"Expected the weights of {net.name}, got those of {name}: {path}.")
     own = net.state_dict()
-    found = _as_ours(found, net)
+    found = _translate_tensors(found, net)
     if not any(key.startswith(_HEAD) for key in found):
         found |= {key: value for key, value in own.items() if key.startswith(_HEAD)}
     found = {key: value.to(torch.float32) for key, value in found.items()}
-    weight_files.fill(
-        net, _of_joints(found, len(own[f"{_HEAD}joints.weight"]), path), name=net.name, path=path
+    weight_files.fill_weights(
+        net,
+        _translate_joints(found, len(own[f"{_HEAD}joints.weight"]), path),
+        name=net.name,
+        path=path,
     )
 
 
-def _as_ours(found: Mapping[str, Tensor], net: JointFinder) -> dict[str, Tensor]:
+def _translate_tensors(found: Mapping[str, Tensor], net: JointFinder) -> dict[str, Tensor]:
     """Tensors under our names, folded."""
     if not any(key.startswith(_BACKBONE) for key in found):  # timm's: the rest classifies
         found = {
@@ -287,34 +296,34 @@ def _as_ours(found: Mapping[str, Tensor], net: JointFinder) -> dict[str, Tensor]
     for key, value in found.items():
         if key.endswith(("num_batches_tracked", "attention_bias_idxs")):
             continue
-        for theirs, ours in _PUBLISHED.items():
+        for theirs, ours in _PUBLISHED_LAYERS.items():
             if key.startswith(f"{_HEAD}{theirs}."):
                 key = key.replace(theirs, ours, 1)
-        named[key] = _classifier(key, value, net)
-    return tiny_vit_layers.folded(named)
+        named[key] = _convert_classifier(key, value, net)
+    return tiny_vit_layers.fold_batch_norms(named)
 
 
-def _classifier(key: str, value: Tensor, net: JointFinder) -> Tensor:
+def _convert_classifier(key: str, value: Tensor, net: JointFinder) -> Tensor:
     is_published = key in (f"{_HEAD}x.weight", f"{_HEAD}y.weight") and value.ndim == 2
-    is_published = is_published and value.shape[1] == ENLARGED[0] * ENLARGED[1]
-    return reduced(value) if is_published else value
+    is_published = is_published and value.shape[1] == ENLARGED_MAP_SIZE[0] * ENLARGED_MAP_SIZE[1]
+    return reduce_classifier(value) if is_published else value
 
 
-def _of_joints(found: dict[str, Tensor], count: int, path: Path) -> dict[str, Tensor]:
+def _translate_joints(found: dict[str, Tensor], count: int, path: Path) -> dict[str, Tensor]:
     """The same with one channel for each joint of another list."""
     weight, bias = f"{_HEAD}joints.weight", f"{_HEAD}joints.bias"
     there = len(found[weight]) if weight in found and found[weight].ndim else 0
     if there == count or bias not in found:
         return found
-    if there not in joints.LISTS:
-        listed = ", ".join(map(str, joints.LISTS))
+    if there not in joints.JOINT_LISTS:
+        listed = ", ".join(map(str, joints.JOINT_LISTS))
         raise BadInput(f"Expected weights for {listed} joints, got {path} with {there}.")
-    mixed = _mixing(joints.listed(there), joints.listed(count))
+    mixed = _make_joint_mixing(joints.find_joint_list(there), joints.find_joint_list(count))
     channels = (mixed @ found[weight].flatten(1)).reshape(count, *found[weight].shape[1:])
     return found | {weight: channels, bias: mixed @ found[bias]}
 
 
-def _mixing(theirs: tuple[str, ...], ours: tuple[str, ...]) -> Tensor:
+def _make_joint_mixing(theirs: tuple[str, ...], ours: tuple[str, ...]) -> Tensor:
     """(ours, theirs): which of their joints each of ours begins as."""
     mixed = torch.zeros(len(ours), len(theirs))
     for row, name in enumerate(ours):
@@ -324,13 +333,13 @@ def _mixing(theirs: tuple[str, ...], ours: tuple[str, ...]) -> Tensor:
     return mixed
 
 
-def pretrained(name: str, count: int, *, smoothing: float = 3.0) -> JointFinder:
+def load_pretrained_finder(name: str, count: int, *, smoothing: float = 3.0) -> JointFinder:
     """A network with the weights that come with this package, learned from nobody.
 
     Raises:
         BadInput: if there are none.
     """
-    path = shipped(name)
+    path = find_packaged_weights(name)
     if not path.is_file():
         raise BadInput(
             f"Expected weights of {name} in this package, got none; make them with "
@@ -338,26 +347,28 @@ def pretrained(name: str, count: int, *, smoothing: float = 3.0) -> JointFinder:
             "FILE."
         )
     net = JointFinder(name, count, smoothing=smoothing)
-    load_weights(net, path)
+    load_finder_weights(net, path)
     return net
 
 
-def folded(net: JointFinder) -> JointFinder:
+def fold_joint_finder(net: JointFinder) -> JointFinder:
     """The same function without batch norms."""
     count = net.head.joints.out_channels
     made = JointFinder(net.name, count, smoothing=net.head.smoothing)
-    made.load_state_dict(tiny_vit_layers.folded(dict(net.state_dict())))
+    made.load_state_dict(tiny_vit_layers.fold_batch_norms(dict(net.state_dict())))
     return made
 
 
-def answers(net: nn.Module, crops: Tensor, *, is_flipped: bool, batch: int = 16) -> Tensor:
+def predict_joint_logits(
+    net: nn.Module, crops: Tensor, *, is_flipped: bool, batch: int = 16
+) -> Tensor:
     """Logits (N, J, 896) for crops, some at a time; with the mean over mirrored ones if asked."""
     found = []
     with torch.no_grad():
         for some in crops.split(batch):
             said = net(some)
             if is_flipped:
-                pairs = joints.mirrored(joints.listed(said.shape[1]))
-                said = both_ways(said, unmirrored(net(some.flip(3)), pairs))
+                pairs = joints.find_mirror_order(joints.find_joint_list(said.shape[1]))
+                said = average_answers(said, unmirror_logits(net(some.flip(3)), pairs))
             found.append(said)
     return torch.cat(found)

@@ -14,14 +14,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from masquerade._optional import require
+from masquerade._optional import require_extra
 from masquerade._torch import Tensor, nn, torch
 from masquerade.errors import BadInput
 from masquerade.io import atomic
 
-safetensors = require("safetensors", extra="train")
+safetensors = require_extra("safetensors", extra="train")
 
-files = require("safetensors.torch", extra="train")
+files = require_extra("safetensors.torch", extra="train")
 
 
 _MISSING = "operator torchvision::nms does not exist"
@@ -30,27 +30,27 @@ _SCHEMAS = tuple(
 )
 
 
-def _imported() -> tuple[ModuleType, torch.library.Library | None]:
+def _import_torchvision() -> tuple[ModuleType, torch.library.Library | None]:
     """The package, and the schemas it needed, if any."""
     try:
-        return require("torchvision", extra="train"), None
+        return require_extra("torchvision", extra="train"), None
     except RuntimeError as error:
         if _MISSING not in str(error):
             raise
     library = torch.library.Library("torchvision", "FRAGMENT")
     for schema in _SCHEMAS:
         library.define(schema)
-    return require("torchvision", extra="train"), library
+    return require_extra("torchvision", extra="train"), library
 
 
-torchvision, _LIBRARY = _imported()  # the schemas go when nobody holds them any more
-_home = require("torchvision.models.video.mvit", extra="train")
+torchvision, _LIBRARY = _import_torchvision()  # the schemas go when nobody holds them any more
+_mvit_module = require_extra("torchvision.models.video.mvit", extra="train")
 
 # Any: blocks are taken apart by names that torchvision's types do not carry.
-MViT: Any = _home.MViT
-BlockSetting: Any = _home.MSBlockConfig
-mvit_v1_b: Any = _home.mvit_v1_b
-mvit_v2_s: Any = _home.mvit_v2_s
+MViT: Any = _mvit_module.MViT
+BlockSetting: Any = _mvit_module.MSBlockConfig
+mvit_v1_b: Any = _mvit_module.mvit_v1_b
+mvit_v2_s: Any = _mvit_module.mvit_v2_s
 
 HEAD = ("head.1.weight", "head.1.bias")
 _COUNT = ".num_batches_tracked"
@@ -60,7 +60,7 @@ def load_weights(net: nn.Module, path: Path, *, keep_head: bool = False) -> bool
     """Put the weights of a file into the network; all of them must fit.
 
     Args:
-        net: from `masquerade.networks.mvit_layers.make`.
+        net: from `masquerade.networks.mvit_layers.make_mvit`.
         path: a safetensors file, or torch's own with nothing but tensors in it, such as
             torchvision's Kinetics-400 weights.
         keep_head: refuse a head for another number of classes, rather than leave it out.
@@ -82,7 +82,7 @@ def load_weights(net: nn.Module, path: Path, *, keep_head: bool = False) -> bool
         shapes = f"{tuple(found[other[0]].shape)}, not {tuple(wanted[other[0]].shape)}"
         raise BadInput(
             f"Expected the weights of {net.name} for {len(wanted[HEAD[0]])} classes, got {path} "
-            f"with other shapes of {_listed(other)}: {shapes}."
+            f"with other shapes of {_format_key_list(other)}: {shapes}."
         )
     _check_finite(found, path)
     kept = {key: wanted[key] for key in HEAD} if is_swapped else {}
@@ -90,7 +90,7 @@ def load_weights(net: nn.Module, path: Path, *, keep_head: bool = False) -> bool
     return not is_swapped
 
 
-def fill(net: nn.Module, found: Mapping[str, Tensor], *, name: str, path: Path) -> None:
+def fill_weights(net: nn.Module, found: Mapping[str, Tensor], *, name: str, path: Path) -> None:
     """Put the tensors of a file into a network of others; all of them must fit.
 
     How many batches a norm has seen plays no part, and older files do not say it.
@@ -106,7 +106,8 @@ def fill(net: nn.Module, found: Mapping[str, Tensor], *, name: str, path: Path) 
     if other:
         shapes = f"{tuple(found[other[0]].shape)}, not {tuple(wanted[other[0]].shape)}"
         raise BadInput(
-            f"Expected the weights of {name}, got {path} with other shapes of {_listed(other)}: "
+            f"Expected the weights of {name}, got {path} with other shapes of "
+            f"{_format_key_list(other)}: "
             f"{shapes}."
         )
     _check_finite(found, path)
@@ -116,7 +117,9 @@ def fill(net: nn.Module, found: Mapping[str, Tensor], *, name: str, path: Path) 
 def _check_finite(found: Mapping[str, Tensor], path: Path) -> None:
     bad = [key for key, value in found.items() if not torch.isfinite(value).all()]
     if bad:
-        raise BadInput(f"Expected finite weights, got {path} with others in {_listed(bad)}.")
+        raise BadInput(
+            f"Expected finite weights, got {path} with others in {_format_key_list(bad)}."
+        )
 
 
 def _check_keys(
@@ -126,8 +129,8 @@ def _check_keys(
     missing = [key for key in wanted if key not in found]
     if strange or missing:
         raise BadInput(
-            f"Expected the weights of {name}, got {path} with {_listed(strange)} too many "
-            f"and {_listed(missing)} missing."
+            f"Expected the weights of {name}, got {path} with {_format_key_list(strange)} too many "
+            f"and {_format_key_list(missing)} missing."
         )
 
 
@@ -139,7 +142,7 @@ def _is_head_of_other_classes(
     return set(other) == set(HEAD) and is_head
 
 
-def classes(path: Path) -> int:
+def count_head_classes(path: Path) -> int:
     """How many classes the head of a file has."""
     found, _ = read_tensors(path)
     if HEAD[0] not in found or found[HEAD[0]].ndim == 0:
@@ -147,7 +150,7 @@ def classes(path: Path) -> int:
     return len(found[HEAD[0]])
 
 
-def _listed(keys: list[str]) -> str:
+def _format_key_list(keys: list[str]) -> str:
     more = f" and {len(keys) - 3} more" if len(keys) > 3 else ""
     return f"{len(keys)} tensors ({', '.join(keys[:3])}{more})" if keys else "none"
 

@@ -13,11 +13,11 @@ from masquerade._optional import torch
 Tensor = Any  # torch.Tensor
 Network = Any  # torch.nn.Module
 Loss = Callable[[Tensor, Tensor], Tensor]
-Progress = Callable[[int, int], None]
+CountCallback = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Course:
+class TrainingCourse:
     """How a network is trained.
 
     Args:
@@ -37,24 +37,24 @@ class Course:
     seed: int = 0
 
 
-def cross_entropy(out: Tensor, target: Tensor) -> Tensor:
+def compute_cross_entropy(out: Tensor, target: Tensor) -> Tensor:
     """For one class a record."""
     return torch.nn.functional.cross_entropy(out, target, label_smoothing=0.05)
 
 
-def binary(out: Tensor, target: Tensor) -> Tensor:
+def compute_binary_loss(out: Tensor, target: Tensor) -> Tensor:
     """For several yes-or-no labels a record."""
     return torch.nn.functional.binary_cross_entropy_with_logits(out, target.float())
 
 
-def fit(
+def train_plainly(
     net: Network,
     inputs: np.ndarray,
     targets: np.ndarray,
     *,
-    course: Course,
-    progress: Progress,
-    loss: Loss = cross_entropy,
+    course: TrainingCourse,
+    progress: CountCallback,
+    loss: Loss = compute_cross_entropy,
 ) -> None:
     """Train in place, on the device where the network is.
 
@@ -77,7 +77,7 @@ def fit(
         order = rng.permutation(len(inputs))
         for start in range(0, len(order), course.batch):
             rows = np.sort(order[start : start + course.batch])
-            batch = _jittered(as_tensor(inputs[rows], device), course, rng)
+            batch = _jitter_batch(make_input_tensor(inputs[rows], device), course, rng)
             best.zero_grad()
             loss(net(batch), torch.from_numpy(targets[rows]).to(device)).backward()
             best.step()
@@ -87,26 +87,26 @@ def fit(
     net.eval()
 
 
-def predict(net: Network, inputs: np.ndarray, *, batch: int = 64) -> np.ndarray:
+def predict_outputs(net: Network, inputs: np.ndarray, *, batch: int = 64) -> np.ndarray:
     """The network's outputs, one batch after the other."""
     device = next(net.parameters()).device
     net.eval()
     with torch.no_grad():
         parts = [
-            net(as_tensor(inputs[start : start + batch], device))
+            net(make_input_tensor(inputs[start : start + batch], device))
             for start in range(0, len(inputs), batch)
         ]
     found: np.ndarray = torch.cat(parts).cpu().numpy()
     return found
 
 
-def as_tensor(values: np.ndarray, device: Any = "cpu") -> Tensor:
+def make_input_tensor(values: np.ndarray, device: Any = "cpu") -> Tensor:
     """Bytes as -1 to 1; floats as they are."""
     tensor = torch.from_numpy(np.ascontiguousarray(values)).to(device)
     return tensor.float() / 127.5 - 1 if tensor.dtype == torch.uint8 else tensor.float()
 
 
-def _jittered(batch: Tensor, course: Course, rng: np.random.Generator) -> Tensor:
+def _jitter_batch(batch: Tensor, course: TrainingCourse, rng: np.random.Generator) -> Tensor:
     if course.flips:
         rows = torch.from_numpy(rng.random(len(batch)) < 0.5)
         batch[rows] = batch[rows].flip(-1)
@@ -116,19 +116,19 @@ def _jittered(batch: Tensor, course: Course, rng: np.random.Generator) -> Tensor
     return batch
 
 
-def top_1(out: np.ndarray, target: np.ndarray) -> float:
+def compute_top_1(out: np.ndarray, target: np.ndarray) -> float:
     """The share of records whose largest output is the right class."""
     return float(np.mean(out.argmax(axis=1) == target))
 
 
-def taught_top_1(
+def measure_trained_top_1(
     net: Network,
     learned: tuple[np.ndarray, np.ndarray],
     unseen: tuple[np.ndarray, np.ndarray],
     *,
-    course: Course,
-    progress: Progress,
+    course: TrainingCourse,
+    progress: CountCallback,
 ) -> float:
-    """Top-1 on unseen inputs and their classes, after `fit` to the learned ones."""
-    fit(net, *learned, course=course, progress=progress)
-    return top_1(predict(net, unseen[0]), unseen[1])
+    """Top-1 on unseen inputs and their classes, after `train_plainly` to the learned ones."""
+    train_plainly(net, *learned, course=course, progress=progress)
+    return compute_top_1(predict_outputs(net, unseen[0]), unseen[1])

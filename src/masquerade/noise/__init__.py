@@ -14,16 +14,23 @@ Gaussian mechanism followed by rounding, which is post-processing. The released 
 multiple of g whatever x was, so its low bits say nothing [mironov2012].
 """
 
-from masquerade.noise.grid import GRID_BITS, Scale, grid_for, rounded_bound, scale_for, to_grid
-from masquerade.noise.source import Noise, folder_seed
+from masquerade.noise.grid import (
+    GRID_BITS,
+    Scale,
+    compute_rounded_bound,
+    find_grid,
+    find_scale,
+    round_to_grid,
+)
+from masquerade.noise.source import Noise, make_file_seed
 
 __all__ = [
     "GRID_BITS",
     "Noise",
     "Scale",
-    "folder_seed",
-    "grid_for",
-    "rounded_bound",
-    "scale_for",
-    "to_grid",
+    "compute_rounded_bound",
+    "find_grid",
+    "find_scale",
+    "make_file_seed",
+    "round_to_grid",
 ]

@@ -80,12 +80,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.polynomial import Polynomial, chebyshev
 
-from masquerade._optional import Later, mpmath, special
+from masquerade._optional import lazy_module, mpmath, special
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives import ciphers
 else:
-    ciphers = Later("cryptography.hazmat.primitives.ciphers")
+    ciphers = lazy_module("cryptography.hazmat.primitives.ciphers")
 
 
 CHUNK = 1 << 15  # words at a time: the work on them fits the cache
@@ -93,17 +93,17 @@ EXTRA_BITS = 128
 _ZEROS = bytes(8 * CHUNK)
 
 
-def keystream(key: bytes, *, lane: bytes, block: int, num_bytes: int) -> bytes:
+def make_keystream(key: bytes, *, lane: bytes, block: int, num_bytes: int) -> bytes:
     """ChaCha20 keystream bytes from ``block`` on; ``lane`` is the 96-bit nonce."""
     chacha = ciphers.algorithms.ChaCha20(key, block.to_bytes(4, "little") + lane)
     zeros = _ZEROS if num_bytes == len(_ZEROS) else bytes(num_bytes)
     return ciphers.Cipher(chacha, mode=None).encryptor().update(zeros)
 
 
-def extra_bits(key: bytes, index: int, turn: int) -> int:
+def draw_extra_bits(key: bytes, index: int, turn: int) -> int:
     """The ``turn``-th 128 further bits of number ``index``: lane 1, addressed by the index."""
     lane = (1).to_bytes(4, "little") + index.to_bytes(8, "little")
-    return int.from_bytes(keystream(key, lane=lane, block=turn, num_bytes=16), "little")
+    return int.from_bytes(make_keystream(key, lane=lane, block=turn, num_bytes=16), "little")
 
 
 ROW_BITS = 5  # 2^5 rows for each power of two
@@ -114,33 +114,33 @@ ERROR_PER_MAGNITUDE, ERROR_AT_ZERO = 2.25, 0.25  # in units of u
 
 
 @cache
-def table() -> np.ndarray:
+def fit_quantile_table() -> np.ndarray:
     """Coefficients (rows, 8), lowest power first; the last row is T = 1, where m is zero.
 
     The first two need more than double precision while they are made: they come from mpmath.
     """
     mp = mpmath.MPContext()
     mp.prec = 120
-    middle, half = middles()
+    middle, half = list_row_middles()
     taylor = np.zeros((len(middle), TAYLOR_TERMS))
     rest = np.zeros(len(middle))  # what the first coefficient lost to rounding
     for row, (at, width) in enumerate(zip(middle.tolist(), half.tolist(), strict=True)):
         taylor[row, 0], rest[row], taylor[row, 1] = _value_and_slope(mp, at, width)
     for k in range(2, TAYLOR_TERMS):
-        taylor[:, k] = numerators()[k](taylor[:, 0]) * taylor[:, 1] ** k / factorial(k)
-    cut = taylor @ economy()
-    cut[:, 0] = taylor[:, 0] + (rest + (taylor[:, TERMS:] @ economy()[TERMS:, 0]))
+        taylor[:, k] = derive_numerators()[k](taylor[:, 0]) * taylor[:, 1] ** k / factorial(k)
+    cut = taylor @ make_economy_matrix()
+    cut[:, 0] = taylor[:, 0] + (rest + (taylor[:, TERMS:] @ make_economy_matrix()[TERMS:, 0]))
     return np.concatenate([cut, np.zeros((1, TERMS))])
 
 
-def middles() -> tuple[np.ndarray, np.ndarray]:
+def list_row_middles() -> tuple[np.ndarray, np.ndarray]:
     """The middle of each row but the last, and half its length: both exact."""
     exponent, row = np.divmod(np.arange(53 << ROW_BITS), 1 << ROW_BITS)
     start = np.ldexp(1.0, exponent - 53)
     return start * (1 + (row + 0.5) / (1 << ROW_BITS)), start * 2.0 ** -(ROW_BITS + 1)
 
 
-def numerators() -> dict[int, Polynomial]:
+def derive_numerators() -> dict[int, Polynomial]:
     """Q_1 to Q_12 of the derivatives."""
     found = {1: Polynomial([1.0])}
     for k in range(1, TAYLOR_TERMS):
@@ -148,7 +148,7 @@ def numerators() -> dict[int, Polynomial]:
     return found
 
 
-def economy() -> np.ndarray:
+def make_economy_matrix() -> np.ndarray:
     """The matrix that cuts 12 coefficients to 8 in Chebyshev's basis."""
     rows = []
     for k in range(TAYLOR_TERMS):
@@ -188,7 +188,7 @@ HALF_NORMAL = Law(
 EXPONENTIAL = Law(magnitude=lambda t: -np.log(t), tail=lambda mp, x: mp.exp(-x))
 
 
-def cells_of(law: Law, ratio: float, words: np.ndarray, key: bytes, first: int) -> np.ndarray:
+def sample_cells(law: Law, ratio: float, words: np.ndarray, key: bytes, first: int) -> np.ndarray:
     """Signed cell numbers of a law whose scale is ``ratio`` cells wide, one for each word."""
     low = (words >> np.uint64(11)).astype(np.float64)  # j: exact, 53 bits
     position = law.magnitude((low + 1.0) * 2.0**-53)  # at the interval's near end
@@ -200,24 +200,24 @@ def cells_of(law: Law, ratio: float, words: np.ndarray, key: bytes, first: int) 
     cells: np.ndarray = np.floor(position)
     position -= cells  # now the place inside the cell
     for i in np.flatnonzero((position < margin) | (position + margin >= 1.0)):
-        cells[i] = _refined_cell(law, ratio, int(words[i]) >> 11, key, first + int(i))
+        cells[i] = _refine_cell(law, ratio, int(words[i]) >> 11, key, first + int(i))
     cells.view(np.uint64)[:] |= words << np.uint64(63)  # the sign bit
     cells += 0.0  # minus zero becomes zero
     return cells
 
 
-def _refined_cell(law: Law, ratio: float, j: int, key: bytes, index: int) -> int:
+def _refine_cell(law: Law, ratio: float, j: int, key: bytes, index: int) -> int:
     """The cell of one number, decided with as many further bits as it takes."""
     bits, turn = 53, 0
     while True:
-        j = j << EXTRA_BITS | extra_bits(key, index, turn)
+        j = j << EXTRA_BITS | draw_extra_bits(key, index, turn)
         bits, turn = bits + EXTRA_BITS, turn + 1
-        cell = decided_cell(law, ratio, j, bits)
+        cell = decide_cell(law, ratio, j, bits)
         if cell is not None:
             return cell
 
 
-def decided_cell(law: Law, ratio: float, j: int, bits: int) -> int | None:
+def decide_cell(law: Law, ratio: float, j: int, bits: int) -> int | None:
     """The cell that holds the whole interval (j, j+1] 2^-bits of the tail, or None.
 
     Borders are compared as tail probabilities, which mpmath gives to full relative precision far
@@ -225,7 +225,7 @@ def decided_cell(law: Law, ratio: float, j: int, bits: int) -> int | None:
     """
     middle = float(Fraction(2 * j + 1, 1 << (bits + 1)))
     guess = math.floor(float(law.magnitude(np.asarray([middle]))[0]) * ratio + 0.5)
-    mp = _context()
+    mp = _make_context()
     mp.prec = bits + 64
     slack = mp.ldexp(1, -bits - 40)  # relative; far above mpmath's error
     low, high = mp.ldexp(j, -bits), mp.ldexp(j + 1, -bits)
@@ -240,19 +240,19 @@ def decided_cell(law: Law, ratio: float, j: int, bits: int) -> int | None:
     return None
 
 
-def _context() -> Any:
+def _make_context() -> Any:
     """mpmath with a precision of this thread's own; the module's is shared by all."""
     if not hasattr(_THREAD, "mp"):
         _THREAD.mp = mpmath.MPContext()
     return _THREAD.mp
 
 
-MOST_CLASSES = 1 << 20  # the bounds above leave out squares of K u
-MOST_SCORE = 1 << 52
-_ROUNDING = 2.0**-50  # 8 u, for each class
+MAX_CLASSES = 1 << 20  # the bounds above leave out squares of K u
+MAX_SCORE = 1 << 52
+_ROUNDING_PER_CLASS = 2.0**-50  # 8 u, for each class
 
 
-def winners(
+def sample_winners(
     scores: np.ndarray, scale: float, words: np.ndarray, key: bytes, first: int
 ) -> np.ndarray:
     """The winner of each row of whole-number ``scores`` (Q, K), one word a row."""
@@ -272,26 +272,26 @@ def winners(
     for border in borders[:-1]:
         won += border <= point
         np.minimum(nearest, np.abs(border - point), out=nearest)
-    close = nearest <= (len(borders) + 5) * _ROUNDING * total
+    close = nearest <= (len(borders) + 5) * _ROUNDING_PER_CLASS * total
     for i in np.flatnonzero(close):
-        won[i] = _refined(scores[i].tolist(), scale, int(words[i]) >> 11, key, first + int(i))
+        won[i] = _refine_winner(scores[i].tolist(), scale, int(words[i]) >> 11, key, first + int(i))
     return won
 
 
-def _refined(scores: list[int], scale: float, j: int, key: bytes, index: int) -> int:
+def _refine_winner(scores: list[int], scale: float, j: int, key: bytes, index: int) -> int:
     """The winner of one row, decided with as many further bits as it takes."""
     bits, turn = 53, 0
     while True:
-        j = j << EXTRA_BITS | extra_bits(key, index, turn)
+        j = j << EXTRA_BITS | draw_extra_bits(key, index, turn)
         bits, turn = bits + EXTRA_BITS, turn + 1
-        winner = decided_winner(scores, scale, j, bits)
+        winner = decide_winner(scores, scale, j, bits)
         if winner is not None:
             return winner
 
 
-def decided_winner(scores: list[int], scale: float, j: int, bits: int) -> int | None:
+def decide_winner(scores: list[int], scale: float, j: int, bits: int) -> int | None:
     """The class in which the whole interval [j, j+1) 2^-bits of U lies, or None."""
-    mp, top = _context(), max(scores)
+    mp, top = _make_context(), max(scores)
     mp.prec = bits + 64
     borders = list(accumulate(mp.exp(mp.mpf(score - top) / mp.mpf(scale)) for score in scores))
     total = borders.pop()

@@ -24,20 +24,20 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
-from masquerade._optional import Later
+from masquerade._optional import lazy_module
 from masquerade.noise import cells
-from masquerade.noise.cells import CHUNK, HALF_NORMAL, cells_of, keystream
-from masquerade.noise.grid import MOST_WHOLE, too_far
+from masquerade.noise.cells import CHUNK, HALF_NORMAL, make_keystream, sample_cells
+from masquerade.noise.grid import MAX_WHOLE, make_range_error
 
 if TYPE_CHECKING:
     from masquerade._torch import Tensor, torch
 else:
-    torch = Later("torch", extra="train")
+    torch = lazy_module("torch", extra="train")
 
 
-UNDECIDED = 1 << 62  # no cell: those stay below 2^34
-SPAN = 1 << 26  # numbers between two looks at what is left over
-_PIECE = 1 << 22  # numbers at a time by tensor operations: they need ten times the room
+UNDECIDED_CELL = 1 << 62  # no cell: those stay below 2^34
+MAX_SPAN = 1 << 26  # numbers between two looks at what is left over
+_CELLS_PER_PIECE = 1 << 22  # numbers at a time by tensor operations: they need ten times the room
 _PER_POSITION = (cells.ERROR_PER_MAGNITUDE + 2.25) * cells.UNIT
 _TAIL_SLOPE = 1.26
 _CONSTANTS = b"expand 32-byte k"
@@ -55,7 +55,7 @@ class Span(NamedTuple):
 Fill: TypeAlias = "Callable[[Tensor, float, Span], None]"
 
 
-def gaussian_cells(
+def sample_gaussian_cells(
     device: str, ratio: float, count: int, spans: Iterable[Span], *, fill: Fill | None = None
 ) -> Tensor:
     """Signed cell numbers, int64, of a Gaussian whose sigma is ``ratio`` cells wide.
@@ -65,14 +65,14 @@ def gaussian_cells(
         ratio: sigma over the grid.
         count: how many.
         spans: where in the keystream they stand, ``count`` numbers together.
-        fill: what writes a span, or `UNDECIDED`; the quickest there is if none is given.
+        fill: what writes a span, or `UNDECIDED_CELL`; the quickest there is if none is given.
 
     Raises:
         ValueError: if there is no such device, or none with float64.
         MissingExtra: if torch is not installed.
     """
-    out = torch.empty(count, dtype=torch.int64, device=_checked(device))
-    fill = fill or _quickest(out.device)
+    out = torch.empty(count, dtype=torch.int64, device=_check_torch_device(device))
+    fill = fill or _find_fastest_fill(out.device)
     start = 0
     for span in spans:
         part = out[start : start + span.numbers]
@@ -82,59 +82,60 @@ def gaussian_cells(
     return out
 
 
-def on_grid(values: Tensor, grid: float) -> Tensor:
+def count_grid_cells(values: Tensor, grid: float) -> Tensor:
     """How many cells of the grid each value is from zero, rounded, in float64.
 
-    A power of two divides exactly, so this is `masquerade.noise.grid.to_grid` over the grid. What
-    it would refuse is left to `sums`, which looks when the device must be waited for anyhow.
+    A power of two divides exactly, so this is `masquerade.noise.grid.round_to_grid` over the grid.
+    What it would refuse is left to `add_on_grid`, which looks when the device must be waited for
+    anyhow.
     """
     return (values.to(torch.float64) / grid).round_()
 
 
-def sums(whole: Tensor, cells: Tensor, grid: float) -> Tensor:
+def add_on_grid(whole: Tensor, cells: Tensor, grid: float) -> Tensor:
     """(``whole`` + ``cells``) ``grid`` in float64: exact, since all are whole numbers below 2^53.
 
     Raises:
         ValueError: if a value is 2^52 cells or more from zero; the sum would not be exact.
     """
-    if whole.numel() and not float(whole.abs().max()) < MOST_WHOLE:
-        raise too_far(grid)
+    if whole.numel() and not float(whole.abs().max()) < MAX_WHOLE:
+        raise make_range_error(grid)
     return whole.add_(cells).mul_(grid)
 
 
-def by_processor(part: Tensor, ratio: float, span: Span) -> None:
+def fill_on_processor(part: Tensor, ratio: float, span: Span) -> None:
     """Write a span by the routine of `masquerade.noise`, ten times as quick as tensors are."""
     cells = part.numpy()
     for start in range(0, len(part), CHUNK):
         piece, block = cells[start : start + CHUNK], span.block + start // 8
-        stream = keystream(span.key, lane=bytes(12), block=block, num_bytes=8 * len(piece))
+        stream = make_keystream(span.key, lane=bytes(12), block=block, num_bytes=8 * len(piece))
         words = np.frombuffer(stream, dtype="<u8").astype(np.uint64, copy=False)
-        piece[:] = cells_of(HALF_NORMAL, ratio, words, span.key, 8 * block)
+        piece[:] = sample_cells(HALF_NORMAL, ratio, words, span.key, 8 * block)
 
 
-def by_tensors(part: Tensor, ratio: float, span: Span) -> None:
+def fill_by_tensors(part: Tensor, ratio: float, span: Span) -> None:
     """Write a span by tensor operations, on any device with float64."""
-    columns = columns_on(part.device)
-    for start in range(0, len(part), _PIECE):
-        piece = part[start : start + _PIECE]
+    columns = load_columns_on(part.device)
+    for start in range(0, len(part), _CELLS_PER_PIECE):
+        piece = part[start : start + _CELLS_PER_PIECE]
         state = start_state(span.key, bytes(12), span.block + start // 8, part.device)
-        words = stream(state, -(-len(piece) // 8))[: len(piece)]
-        piece.copy_(decided_cells(words, ratio, columns))
+        words = make_stream_words(state, -(-len(piece) // 8))[: len(piece)]
+        piece.copy_(decide_cells(words, ratio, columns))
 
 
-def by_kernel(part: Tensor, ratio: float, span: Span) -> None:
+def fill_by_kernel(part: Tensor, ratio: float, span: Span) -> None:
     """Write a span by one Triton kernel."""
     state = start_state(span.key, bytes(12), span.block, part.device)
-    _kernels().fill(part, state, (ratio, *margins(ratio)))
+    _import_triton_kernels().fill(part, state, (ratio, *compute_margins(ratio)))
 
 
 def start_state(key: bytes, lane: bytes, block: int, device: torch.device) -> Tensor:
     """ChaCha20's 16 first words of a block [rfc8439, section 2.3], as int32."""
     words = np.frombuffer(_CONSTANTS + key + block.to_bytes(4, "little") + lane, dtype="<i4")
-    return without_waiting(torch.from_numpy(words.astype(np.int32)), device)
+    return copy_unblocked(torch.from_numpy(words.astype(np.int32)), device)
 
 
-def without_waiting(few: Tensor, device: torch.device) -> Tensor:
+def copy_unblocked(few: Tensor, device: torch.device) -> Tensor:
     """A tensor of the processor on the device; a GPU goes on working meanwhile.
 
     From ordinary memory torch would wait until everything before is done.
@@ -144,7 +145,7 @@ def without_waiting(few: Tensor, device: torch.device) -> Tensor:
     return few.pin_memory().to(device, non_blocking=True)
 
 
-def stream(state: Tensor, blocks: int) -> Tensor:
+def make_stream_words(state: Tensor, blocks: int) -> Tensor:
     """Keystream words of ``blocks`` blocks from the state's own on, as int64.
 
     int32 sums wrap around as uint32 sums do. Rows of four words are worked on together. The
@@ -179,14 +180,15 @@ def magnitude(whole: Tensor, columns: Tensor) -> Tensor:
     return value
 
 
-def margins(ratio: float) -> tuple[float, float, float]:
+def compute_margins(ratio: float) -> tuple[float, float, float]:
     """The error for each unit of the position, the error always there, and c times ratio."""
     return _PER_POSITION, (cells.ERROR_AT_ZERO * ratio + 4) * cells.UNIT, _TAIL_SLOPE * ratio
 
 
-def decided_cells(words: Tensor, ratio: float, columns: Tensor) -> Tensor:
-    """Signed cells of the words by tensor operations, `UNDECIDED` where the bound does not do."""
-    per_position, always, slope = margins(ratio)
+def decide_cells(words: Tensor, ratio: float, columns: Tensor) -> Tensor:
+    """Signed cells of the words by tensor operations, `UNDECIDED_CELL` where the bound does not
+    do."""
+    per_position, always, slope = compute_margins(ratio)
     whole = (((words >> 11) & _LOW_53) + 1).to(torch.float64)  # j + 1, exact
     position = magnitude(whole, columns).mul_(ratio).add_(0.5)
     cells = position.floor()
@@ -194,19 +196,19 @@ def decided_cells(words: Tensor, ratio: float, columns: Tensor) -> Tensor:
     error = position.mul_(per_position).add_(always)
     room = (1.0 - error).sub_(place).mul_(whole.sub_(1.0))
     signed = torch.where((words & 1).bool(), -cells, cells).to(torch.int64)
-    return torch.where((place >= error) & (room > slope), signed, UNDECIDED)
+    return torch.where((place >= error) & (room > slope), signed, UNDECIDED_CELL)
 
 
 @cache
-def columns_on(device: torch.device) -> Tensor:
+def load_columns_on(device: torch.device) -> Tensor:
     """The table with one column a row (8, rows), kept on the device."""
-    return torch.from_numpy(np.ascontiguousarray(cells.table().T)).to(device)
+    return torch.from_numpy(np.ascontiguousarray(cells.fit_quantile_table().T)).to(device)
 
 
-def _quickest(device: torch.device) -> Fill:
+def _find_fastest_fill(device: torch.device) -> Fill:
     if device.type == "cpu":
-        return by_processor
-    return by_kernel if _kernels().is_usable() else by_tensors
+        return fill_on_processor
+    return fill_by_kernel if _import_triton_kernels().is_usable() else fill_by_tensors
 
 
 def _decide_the_rest(part: Tensor, ratio: float, span: Span) -> None:
@@ -214,17 +216,17 @@ def _decide_the_rest(part: Tensor, ratio: float, span: Span) -> None:
 
     To see that there are none, which is nearly always so, one number is looked at.
     """
-    if int(part.max()) < UNDECIDED:
+    if int(part.max()) < UNDECIDED_CELL:
         return
-    places = (part == UNDECIDED).nonzero().flatten()
-    cells = [_exact_cell(ratio, span.key, 8 * span.block + i) for i in places.tolist()]
+    places = (part == UNDECIDED_CELL).nonzero().flatten()
+    cells = [_decide_exact_cell(ratio, span.key, 8 * span.block + i) for i in places.tolist()]
     part[places] = torch.tensor(cells, dtype=torch.int64, device=part.device)
 
 
-def _exact_cell(ratio: float, key: bytes, index: int) -> int:
-    block = keystream(key, lane=bytes(12), block=index // 8, num_bytes=64)
+def _decide_exact_cell(ratio: float, key: bytes, index: int) -> int:
+    block = make_keystream(key, lane=bytes(12), block=index // 8, num_bytes=64)
     word = np.frombuffer(block, dtype="<u8")[index % 8 :][:1].astype(np.uint64)
-    return int(cells_of(HALF_NORMAL, ratio, word, key, index)[0])
+    return int(sample_cells(HALF_NORMAL, ratio, word, key, index)[0])
 
 
 def _quarter_rounds(a: Tensor, b: Tensor, c: Tensor, d: Tensor) -> None:
@@ -232,19 +234,19 @@ def _quarter_rounds(a: Tensor, b: Tensor, c: Tensor, d: Tensor) -> None:
     for first, second in ((16, 12), (8, 7)):
         a += b
         d ^= a
-        _rotate(d, first)
+        _rotate_bits(d, first)
         c += d
         b ^= c
-        _rotate(b, second)
+        _rotate_bits(b, second)
 
 
-def _rotate(word: Tensor, bits: int) -> None:
+def _rotate_bits(word: Tensor, bits: int) -> None:
     carried = (word >> (32 - bits)) & ((1 << bits) - 1)  # the shift brings the sign along
     word <<= bits
     word |= carried
 
 
-def _checked(device: str) -> torch.device:
+def _check_torch_device(device: str) -> torch.device:
     """The torch device, or why not."""
     kind = device.partition(":")[0]
     if kind not in ("cpu", "cuda"):
@@ -257,7 +259,7 @@ def _checked(device: str) -> torch.device:
     return torch.device(device)
 
 
-def _kernels() -> ModuleType:
+def _import_triton_kernels() -> ModuleType:
     from masquerade.noise import kernel  # importing Triton takes a second
 
     return kernel

@@ -10,15 +10,15 @@ import numpy as np
 from masquerade import _check
 
 GRID_BITS = 20  # sigma is at least 2^20 cells wide
-MOST_WHOLE = 2.0**52  # cells from zero: beyond, a sum would not be exact
-MOST_CELLS = 2.0**30  # a scale: beyond, too many numbers would need mpmath
+MAX_WHOLE = 2.0**52  # cells from zero: beyond, a sum would not be exact
+MAX_SCALE_CELLS = 2.0**30  # a scale: beyond, too many numbers would need mpmath
 
 
-def grid_for(scale: float) -> float:
+def find_grid(scale: float) -> float:
     """The largest power of two that is at most ``scale`` 2^-20.
 
     Example:
-        >>> grid_for(138.5) == 2.0**-13
+        >>> find_grid(138.5) == 2.0**-13
         True
     """
     _check.positive(scale=scale)
@@ -42,23 +42,23 @@ class Scale:
     sensitivity: float
 
 
-def scale_for(sensitivity: float, *, mu: float, coordinates: int) -> Scale:
+def find_scale(sensitivity: float, *, mu: float, coordinates: int) -> Scale:
     """Noise that makes a statistic mu-GDP, rounding included."""
     _check.positive(sensitivity=sensitivity, mu=mu)
     _check.count(coordinates=coordinates)
-    grid = grid_for(sensitivity / mu)
+    grid = find_grid(sensitivity / mu)
     while grid * math.sqrt(coordinates) > sensitivity / 32:  # many numbers and little budget
         grid /= 2
-    if sensitivity / mu / grid >= MOST_CELLS / 2:
+    if sensitivity / mu / grid >= MAX_SCALE_CELLS / 2:
         raise ValueError(
             f"Expected a budget that this many numbers can share, got mu={mu:g} for "
             f"{coordinates} of them; raise epsilon or choose a smaller unit."
         )
-    rounded = rounded_bound(sensitivity, grid, coordinates)
+    rounded = compute_rounded_bound(sensitivity, grid, coordinates)
     return Scale(sigma=rounded / mu * (1 + 2.0**-50), grid=grid, sensitivity=rounded)
 
 
-def rounded_bound(sensitivity: float, grid: float, coordinates: int) -> float:
+def compute_rounded_bound(sensitivity: float, grid: float, coordinates: int) -> float:
     """L2 sensitivity of a statistic after it was rounded to the grid.
 
     Rounding moves each coordinate by at most g/2, so two neighbours that differ in ``coordinates``
@@ -67,7 +67,7 @@ def rounded_bound(sensitivity: float, grid: float, coordinates: int) -> float:
     return (sensitivity + grid * math.sqrt(coordinates)) * (1 + 2.0**-50)
 
 
-def to_grid(values: np.ndarray, grid: float) -> np.ndarray:
+def round_to_grid(values: np.ndarray, grid: float) -> np.ndarray:
     """``values`` rounded to multiples of ``grid``, a power of two, in float64.
 
     Raises:
@@ -76,12 +76,12 @@ def to_grid(values: np.ndarray, grid: float) -> np.ndarray:
     if math.frexp(grid)[0] != 0.5:
         raise ValueError(f"Expected grid to be a power of two, got grid={grid}.")
     cells = np.rint(np.asarray(values, dtype=np.float64) / grid)
-    if cells.size and not np.max(np.abs(cells)) < MOST_WHOLE:
-        raise too_far(grid)
+    if cells.size and not np.max(np.abs(cells)) < MAX_WHOLE:
+        raise make_range_error(grid)
     return np.asarray(cells * grid)
 
 
-def too_far(grid: float) -> ValueError:
+def make_range_error(grid: float) -> ValueError:
     """What is said of values that are 2^52 cells or more from zero."""
     return ValueError(
         f"Expected values below 2^52 cells of the grid {grid}; narrow the value range."

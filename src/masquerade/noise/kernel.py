@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from masquerade._torch import Tensor, torch
-from masquerade.noise.cells import ROW_BITS, TERMS, table
+from masquerade.noise.cells import ROW_BITS, TERMS, fit_quantile_table
 
 try:
     import triton  # type: ignore[import-not-found,unused-ignore]
@@ -24,7 +24,7 @@ except ImportError:  # tensor operations draw the same noise
     triton = None
 
 
-_BLOCKS = 128  # of ChaCha20 in a program: one for each thread of four warps
+_BLOCKS_PER_PROGRAM = 128  # of ChaCha20 in a program: one for each thread of four warps
 
 
 @cache
@@ -34,42 +34,44 @@ def is_usable() -> bool:
     return triton is not None and compiler is not None
 
 
-def fill(out: Tensor, state: Tensor, numbers: tuple[float, ...]) -> None:
-    """Write cells to ``out``, and `UNDECIDED` where the bound does not do.
+def launch_cells_kernel(out: Tensor, state: Tensor, numbers: tuple[float, ...]) -> None:
+    """Write cells to ``out``, and `UNDECIDED_CELL` where the bound does not do.
 
     Args:
         out: int64 on a GPU.
         state: the 16 first words of the first block.
         numbers: ratio, error for each unit of the position, error always there, c times ratio.
     """
-    floats = _numbers_on(out.device, numbers)
-    rows, programs = _rows_on(out.device), -(-len(out) // (8 * _BLOCKS))
+    floats = _copy_numbers_to(out.device, numbers)
+    rows, programs = _copy_rows_to(out.device), -(-len(out) // (8 * _BLOCKS_PER_PROGRAM))
     with torch.cuda.device(out.device):
-        cells_kernel[(programs,)](out, state, floats, rows, len(out), _BLOCKS, ROW_BITS, TERMS)
+        cells_kernel[(programs,)](
+            out, state, floats, rows, len(out), _BLOCKS_PER_PROGRAM, ROW_BITS, TERMS
+        )
 
 
-def write_stream(out: Tensor, state: Tensor) -> None:
+def launch_stream_kernel(out: Tensor, state: Tensor) -> None:
     """Write keystream words to ``out``, int64 on a GPU: for the test vectors."""
-    programs = -(-len(out) // (8 * _BLOCKS))
+    programs = -(-len(out) // (8 * _BLOCKS_PER_PROGRAM))
     with torch.cuda.device(out.device):
-        stream_kernel[(programs,)](out, state, len(out), _BLOCKS)
+        stream_kernel[(programs,)](out, state, len(out), _BLOCKS_PER_PROGRAM)
 
 
 @cache
-def _rows_on(device: torch.device) -> Tensor:
-    return torch.from_numpy(np.ascontiguousarray(table())).to(device)
+def _copy_rows_to(device: torch.device) -> Tensor:
+    return torch.from_numpy(np.ascontiguousarray(fit_quantile_table())).to(device)
 
 
 @lru_cache(maxsize=64)
-def _numbers_on(device: torch.device, numbers: tuple[float, ...]) -> Tensor:
+def _copy_numbers_to(device: torch.device, numbers: tuple[float, ...]) -> Tensor:
     return torch.tensor(numbers, dtype=torch.float64, device=device)
 
 
-def _jit(function: Any) -> Any:
+def _jit_function(function: Any) -> Any:
     return function if triton is None else triton.jit(function, do_not_specialize=["count"])
 
 
-@_jit
+@_jit_function
 def quarter_round(a: tl.tensor, b: tl.tensor, c: tl.tensor, d: tl.tensor) -> Any:
     a = a + b
     d = d ^ a
@@ -86,24 +88,24 @@ def quarter_round(a: tl.tensor, b: tl.tensor, c: tl.tensor, d: tl.tensor) -> Any
     return a, b, c, d
 
 
-@_jit
+@_jit_function
 def first_word(state: tl.tensor, place: tl.constexpr, like: tl.tensor) -> Any:
     return tl.load(state + place).to(tl.uint32, bitcast=True) + tl.zeros_like(like)
 
 
-@_jit
-def glue(low: tl.tensor, high: tl.tensor) -> Any:
+@_jit_function
+def join_words(low: tl.tensor, high: tl.tensor) -> Any:
     return low.to(tl.uint64) | (high.to(tl.uint64) << 32)
 
 
-@_jit
-def pair(state: tl.tensor, place: tl.constexpr, low: tl.tensor, high: tl.tensor) -> Any:
+@_jit_function
+def make_word_pair(state: tl.tensor, place: tl.constexpr, low: tl.tensor, high: tl.tensor) -> Any:
     """Two words after the rounds, plus what they were before, as one of 64 bits."""
-    return glue(low + first_word(state, place, low), high + first_word(state, place + 1, low))
+    return join_words(low + first_word(state, place, low), high + first_word(state, place + 1, low))
 
 
-@_jit
-def words(state: tl.tensor, BLOCKS: tl.constexpr) -> Any:
+@_jit_function
+def make_block_words(state: tl.tensor, BLOCKS: tl.constexpr) -> Any:
     """The words of this program's blocks, (8 * BLOCKS) of uint64."""
     count = tl.program_id(0).to(tl.uint64) * BLOCKS + tl.arange(0, BLOCKS).to(tl.uint64)
     count += tl.load(state + 12).to(tl.uint32, bitcast=True).to(tl.uint64)
@@ -125,22 +127,22 @@ def words(state: tl.tensor, BLOCKS: tl.constexpr) -> Any:
         a1, b2, c3, d0 = quarter_round(a1, b2, c3, d0)
         a2, b3, c0, d1 = quarter_round(a2, b3, c0, d1)
         a3, b0, c1, d2 = quarter_round(a3, b0, c1, d2)
-    w0, w1 = pair(state, 0, a0, a1), pair(state, 2, a2, a3)
-    w2, w3 = pair(state, 4, b0, b1), pair(state, 6, b2, b3)
-    w4, w5 = pair(state, 8, c0, c1), pair(state, 10, c2, c3)
-    w6, w7 = glue(d0 + low, d1 + high), pair(state, 14, d2, d3)
+    w0, w1 = make_word_pair(state, 0, a0, a1), make_word_pair(state, 2, a2, a3)
+    w2, w3 = make_word_pair(state, 4, b0, b1), make_word_pair(state, 6, b2, b3)
+    w4, w5 = make_word_pair(state, 8, c0, c1), make_word_pair(state, 10, c2, c3)
+    w6, w7 = join_words(d0 + low, d1 + high), make_word_pair(state, 14, d2, d3)
     even = tl.join(tl.join(w0, w4), tl.join(w2, w6))
     odd = tl.join(tl.join(w1, w5), tl.join(w3, w7))
     return tl.reshape(tl.join(even, odd), [8 * BLOCKS])
 
 
-@_jit
+@_jit_function
 def stream_kernel(out: tl.tensor, state: tl.tensor, count: tl.tensor, BLOCKS: tl.constexpr) -> None:
     place = tl.program_id(0).to(tl.int64) * 8 * BLOCKS + tl.arange(0, 8 * BLOCKS)
-    tl.store(out + place, words(state, BLOCKS).to(tl.int64, bitcast=True), place < count)
+    tl.store(out + place, make_block_words(state, BLOCKS).to(tl.int64, bitcast=True), place < count)
 
 
-@_jit
+@_jit_function
 def cells_kernel(
     out: tl.tensor,
     state: tl.tensor,
@@ -151,7 +153,7 @@ def cells_kernel(
     ROW_BITS: tl.constexpr,
     TERMS: tl.constexpr,
 ) -> None:
-    word = words(state, BLOCKS)
+    word = make_block_words(state, BLOCKS)
     whole = ((word >> 11).to(tl.int64) + 1).to(tl.float64)  # j + 1, exact
     bits = whole.to(tl.int64, bitcast=True)
     s = (bits & ((1 << (52 - ROW_BITS)) - 1)) - (1 << (51 - ROW_BITS))

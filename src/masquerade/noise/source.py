@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, NoReturn, TypeAlias
 import numpy as np
 
 from masquerade import _check
-from masquerade._optional import Later
+from masquerade._optional import lazy_module
 from masquerade.noise import cells, gpu
 from masquerade.noise.cells import (
     CHUNK,
@@ -35,11 +35,11 @@ from masquerade.noise.cells import (
     EXTRA_BITS,
     HALF_NORMAL,
     Law,
-    cells_of,
-    extra_bits,
-    keystream,
+    draw_extra_bits,
+    make_keystream,
+    sample_cells,
 )
-from masquerade.noise.grid import MOST_CELLS, Scale, grid_for, to_grid
+from masquerade.noise.grid import MAX_SCALE_CELLS, Scale, find_grid, round_to_grid
 
 if TYPE_CHECKING:
     from masquerade._torch import Tensor
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 if TYPE_CHECKING:
     from masquerade._torch import Tensor, torch
 else:
-    torch = Later("torch", extra="train")
+    torch = lazy_module("torch", extra="train")
 
 
 _WORDS_PER_BLOCK = 8
@@ -66,8 +66,8 @@ class Noise:
 
     Example:
         >>> noise = Noise()
-        >>> draws = noise.gaussian(3.0, 1000)
-        >>> bool(np.all(draws % grid_for(3.0) == 0))
+        >>> draws = noise.sample_gaussian(3.0, 1000)
+        >>> bool(np.all(draws % find_grid(3.0) == 0))
         True
         >>> Noise(seed=1).is_rehearsal
         True
@@ -77,7 +77,7 @@ class Noise:
         self._seed = seed
         self._generation, self._forked = 0, False
         self._public_seeds: list[int] = []
-        self._forget()
+        self._forget_key()
         _LIVE.add(self)
 
     @property
@@ -97,23 +97,24 @@ class Noise:
             return "rehearsal: ChaCha20 keyed by a seed"
         return "ChaCha20 (RFC 8439) keyed by the operating system"
 
-    def words(self, count: int) -> np.ndarray:
+    def draw_words(self, count: int) -> np.ndarray:
         """``count`` secret 64-bit words, as uint64."""
-        return self._words(count)[0]
+        return self._read_words(count)[0]
 
-    def gaussian(
+    def sample_gaussian(
         self, sigma: float, shape: int | tuple[int, ...], *, grid: float | None = None
     ) -> np.ndarray:
-        """N(0, sigma^2) rounded to ``grid`` (default: `grid_for`), exactly sampled, float64."""
-        return self._symmetric(HALF_NORMAL, sigma, shape, grid)
+        """N(0, sigma^2) rounded to ``grid`` (default: `find_grid`), exactly sampled, float64."""
+        return self._sample_symmetric(HALF_NORMAL, sigma, shape, grid)
 
-    def gaussian_on(
+    def sample_gaussian_on(
         self, device: str, sigma: float, shape: int | tuple[int, ...], *, grid: float | None = None
     ) -> Tensor:
-        """The very noise of `gaussian`, drawn on a torch device, in cells of the grid.
+        """The very noise of `sample_gaussian`, drawn on a torch device, in cells of the grid.
 
         Cells are int64, so that they add up with integer sums exactly; times ``grid`` (default:
-        `grid_for`) in float64 they are what `gaussian` returns from the same place of the stream.
+        `find_grid`) in float64 they are what `sample_gaussian` returns from the same place of the
+        stream.
 
         Args:
             device: "cpu", "cuda", "cuda:1".
@@ -121,12 +122,12 @@ class Noise:
             shape: of the result.
             grid: a power of two.
         """
-        ratio = sigma / _checked_grid(sigma, grid)
+        ratio = sigma / _choose_grid(sigma, grid)
         count = math.prod(_as_shape(shape))
-        cells = gpu.gaussian_cells(device, ratio, count, self._spans(count))
+        cells = gpu.sample_gaussian_cells(device, ratio, count, self._split_spans(count))
         return cells.reshape(_as_shape(shape))
 
-    def added(self, values: np.ndarray | Tensor, scale: Scale) -> np.ndarray | Tensor:
+    def add_gaussian(self, values: np.ndarray | Tensor, scale: Scale) -> np.ndarray | Tensor:
         """``values`` rounded to the grid of ``scale``, plus its Gaussian noise: what is released.
 
         It is computed where the values are, and the noise is the same everywhere.
@@ -135,23 +136,28 @@ class Noise:
             ValueError: if a value is 2^52 cells or more from zero; the sum would not be exact.
 
         Example:
-            >>> found = Noise(seed=1).added(np.zeros(3), Scale(sigma=2.0, grid=0.5, sensitivity=1))
-            >>> bool(np.array_equal(found, Noise(seed=1).gaussian(2.0, 3, grid=0.5)))
+            >>> scale = Scale(sigma=2.0, grid=0.5, sensitivity=1)
+            >>> found = Noise(seed=1).add_gaussian(np.zeros(3), scale)
+            >>> bool(np.array_equal(found, Noise(seed=1).sample_gaussian(2.0, 3, grid=0.5)))
             True
         """
         sigma, grid, shape = scale.sigma, scale.grid, tuple(values.shape)
         if isinstance(values, np.ndarray):
-            return np.asarray(to_grid(values, grid) + self.gaussian(sigma, shape, grid=grid))
-        whole = gpu.on_grid(values, grid)  # before the noise, which waits for it
-        return gpu.sums(whole, self.gaussian_on(str(values.device), sigma, shape, grid=grid), grid)
+            return np.asarray(
+                round_to_grid(values, grid) + self.sample_gaussian(sigma, shape, grid=grid)
+            )
+        whole = gpu.count_grid_cells(values, grid)  # before the noise, which waits for it
+        return gpu.add_on_grid(
+            whole, self.sample_gaussian_on(str(values.device), sigma, shape, grid=grid), grid
+        )
 
-    def laplace(
+    def sample_laplace(
         self, scale: float, shape: int | tuple[int, ...], *, grid: float | None = None
     ) -> np.ndarray:
         """Laplace noise of the given scale rounded to ``grid``, exactly sampled, float64."""
-        return self._symmetric(EXPONENTIAL, scale, shape, grid)
+        return self._sample_symmetric(EXPONENTIAL, scale, shape, grid)
 
-    def gumbel_argmax(self, scores: np.ndarray, scale: float) -> np.ndarray:
+    def sample_gumbel_argmax(self, scores: np.ndarray, scale: float) -> np.ndarray:
         """Whose score plus Gumbel noise is largest, in each row, exactly sampled, as int64.
 
         A class wins with probability proportional to exp(score / scale), to the last bit: the
@@ -162,31 +168,33 @@ class Noise:
             scale: of the noise.
 
         Example:
-            >>> Noise(seed=1).gumbel_argmax(np.array([[90, 10], [10, 90]]), 2.0).tolist()
+            >>> Noise(seed=1).sample_gumbel_argmax(np.array([[90, 10], [10, 90]]), 2.0).tolist()
             [0, 1]
         """
         _check.positive(scale=scale)
         _check.shape("Q K", scores=scores)
         if not np.issubdtype(scores.dtype, np.integer):
             raise ValueError(f"Expected scores to be whole numbers, got dtype={scores.dtype}.")
-        if not 1 <= scores.shape[1] <= cells.MOST_CLASSES:
+        if not 1 <= scores.shape[1] <= cells.MAX_CLASSES:
             raise ValueError(f"Expected 1 to 2^20 classes, got {scores.shape[1]}.")
-        most = cells.MOST_SCORE
+        most = cells.MAX_SCORE
         if scores.size and not -most <= scores.min() <= scores.max() <= most:
             raise ValueError("Expected scores of at most 2^52; beyond, sums are not exact.")
         won = np.empty(len(scores), dtype=np.int64)
         rows = max(_WORDS_PER_BLOCK, CHUNK // scores.shape[1] & -_WORDS_PER_BLOCK)
         for start in range(0, len(won), rows):
             part = scores[start : start + rows]
-            won[start : start + rows] = cells.winners(part, scale, *self._words(len(part)))
+            won[start : start + rows] = cells.sample_winners(
+                part, scale, *self._read_words(len(part))
+            )
         return won
 
-    def uniform(self, shape: int | tuple[int, ...]) -> np.ndarray:
+    def sample_uniform(self, shape: int | tuple[int, ...]) -> np.ndarray:
         """Uniform in [0, 1), rounded down to the grid 2^-53."""
-        words = self.words(math.prod(_as_shape(shape)))
+        words = self.draw_words(math.prod(_as_shape(shape)))
         return np.asarray((words >> np.uint64(11)) * 2.0**-53).reshape(_as_shape(shape))
 
-    def integers(self, high: int, shape: int | tuple[int, ...]) -> np.ndarray:
+    def sample_integers(self, high: int, shape: int | tuple[int, ...]) -> np.ndarray:
         """Exactly uniform whole numbers in [0, ``high``), for ``high`` up to 2^32.
 
         A word w stands for the reals in [w, w+1) 2^-64; where ``high`` times that interval meets
@@ -195,7 +203,7 @@ class Noise:
         _check.count(high=high)
         if high > 1 << 32:
             raise ValueError(f"Expected high to be at most 2^32, got high={high}.")
-        words, key, first = self._words(math.prod(_as_shape(shape)))
+        words, key, first = self._read_words(math.prod(_as_shape(shape)))
         factor, low_half = np.uint64(high), np.uint64(0xFFFFFFFF)
         bottom = (words & low_half) * factor
         top = (words >> np.uint64(32)) * factor + (bottom >> np.uint64(32))
@@ -204,14 +212,14 @@ class Noise:
         for i in np.flatnonzero(rest > np.uint64((1 << 64) - high)):
             word, bits = int(words[i]), 64
             while word * high >> bits != ((word + 1) * high - 1) >> bits:
-                word = word << EXTRA_BITS | extra_bits(
+                word = word << EXTRA_BITS | draw_extra_bits(
                     key, first + int(i), (bits - 64) // EXTRA_BITS
                 )
                 bits += EXTRA_BITS
             drawn[i] = word * high >> bits
         return drawn.reshape(_as_shape(shape))
 
-    def poisson_batch(self, sampling_prob: float, count: int) -> np.ndarray:
+    def sample_poisson_batch(self, sampling_prob: float, count: int) -> np.ndarray:
         """Who of ``count`` records is in a secret Poisson batch, as a boolean mask.
 
         A record is in iff its word is below floor(q 2^64), computed from the very double q that
@@ -221,15 +229,15 @@ class Noise:
         threshold = math.floor(Fraction(sampling_prob) * (1 << 64))
         if threshold >= 1 << 64:
             return np.ones(count, dtype=bool)
-        return self.words(count) < np.uint64(threshold)
+        return self.draw_words(count) < np.uint64(threshold)
 
-    def public_seed(self) -> int:
+    def draw_public_seed(self) -> int:
         """A seed for *public* randomness, such as a projection; the receipt names it.
 
         It comes from the operating system like everything here, and tells nothing about the rest
         of the stream.
         """
-        seed = int(self.words(1)[0])
+        seed = int(self.draw_words(1)[0])
         self._public_seeds.append(seed)
         return seed
 
@@ -244,63 +252,65 @@ class Noise:
             "Make a new Noise() in each process."
         )
 
-    def _symmetric(
+    def _sample_symmetric(
         self, law: Law, scale: float, shape: int | tuple[int, ...], grid: float | None
     ) -> np.ndarray:
-        grid = _checked_grid(scale, grid)
+        grid = _choose_grid(scale, grid)
         ratio = scale / grid
         out = np.empty(math.prod(_as_shape(shape)), dtype=np.float64)
         for start in range(0, out.size, CHUNK):
             part = out[start : start + CHUNK]
-            words, key, first = self._words(part.size)
-            part[:] = cells_of(law, ratio, words, key, first)
+            words, key, first = self._read_words(part.size)
+            part[:] = sample_cells(law, ratio, words, key, first)
         out *= grid
         return out.reshape(_as_shape(shape))
 
-    def _words(self, count: int) -> tuple[np.ndarray, bytes, int]:
+    def _read_words(self, count: int) -> tuple[np.ndarray, bytes, int]:
         """``count`` words, the key they come from and the index of the first one under it."""
         if isinstance(count, bool) or count < 0:
             raise ValueError(f"Expected count to be >= 0, got count={count}.")
-        blocks = _blocks(count)
+        blocks = _count_blocks(count)
         if blocks > _BLOCKS_PER_KEY:
             raise ValueError(f"Expected at most 2^34 words in one call, got count={count}.")
         with self._lock:
-            key, block = self._key_with(blocks), self._used
+            key, block = self._reserve_key(blocks), self._used
             self._used += blocks
-        stream = keystream(key, lane=bytes(12), block=block, num_bytes=8 * count)
+        stream = make_keystream(key, lane=bytes(12), block=block, num_bytes=8 * count)
         return np.frombuffer(stream, dtype="<u8").astype(np.uint64, copy=False), key, 8 * block
 
-    def _spans(self, count: int) -> Iterator[gpu.Span]:
-        """The words that `_symmetric` would read, for a device to make.
+    def _split_spans(self, count: int) -> Iterator[gpu.Span]:
+        """The words that `_sample_symmetric` would read, for a device to make.
 
-        A key is replaced where `_symmetric`, which reads chunk by chunk, would replace it.
+        A key is replaced where `_sample_symmetric`, which reads chunk by chunk, would replace it.
         """
         while count > 0:
             with self._lock:
-                key = self._key_with(_blocks(min(count, CHUNK)))
+                key = self._reserve_key(_count_blocks(min(count, CHUNK)))
                 room = _BLOCKS_PER_KEY - self._used
-                fitting = count if _blocks(count) <= room else room // _blocks(CHUNK) * CHUNK
-                span = gpu.Span(min(fitting, gpu.SPAN), key, self._used)
-                self._used += _blocks(span.numbers)
+                fitting = (
+                    count if _count_blocks(count) <= room else room // _count_blocks(CHUNK) * CHUNK
+                )
+                span = gpu.Span(min(fitting, gpu.MAX_SPAN), key, self._used)
+                self._used += _count_blocks(span.numbers)
             count -= span.numbers
             yield span
 
-    def _key_with(self, blocks: int) -> bytes:
+    def _reserve_key(self, blocks: int) -> bytes:
         """The key, new if it was another process's or has fewer blocks left; under the lock."""
         if self._pid != os.getpid() or self._used + blocks > _BLOCKS_PER_KEY:
-            self._rekey()
+            self._renew_key()
         return self._key
 
-    def _rekey(self) -> None:
+    def _renew_key(self) -> None:
         self._pid, self._used = os.getpid(), 0
         self._generation += 1
         if self._seed is None:
-            self._key = _entropy()
+            self._key = _read_entropy()
         else:  # a forked rehearsal must not repeat its parent either
             name = f"{self._seed}/{self._generation}/{self._forked and os.getpid()}"
             self._key = hashlib.sha256(f"masquerade rehearsal {name}".encode()).digest()
 
-    def _forget(self, *, forked: bool = False) -> None:
+    def _forget_key(self, *, forked: bool = False) -> None:
         self._lock = threading.Lock()
         self._key, self._pid, self._used = b"", -1, 0
         self._forked = forked
@@ -308,24 +318,24 @@ class Noise:
 
 def _forget_all() -> None:
     for noise in list(_LIVE):
-        noise._forget(forked=True)
+        noise._forget_key(forked=True)
 
 
 os.register_at_fork(after_in_child=_forget_all)
 
 
-def _entropy() -> bytes:
+def _read_entropy() -> bytes:
     return os.urandom(32)
 
 
-def _blocks(words: int) -> int:
+def _count_blocks(words: int) -> int:
     return -(-words // _WORDS_PER_BLOCK)
 
 
-def _checked_grid(scale: float, grid: float | None) -> float:
+def _choose_grid(scale: float, grid: float | None) -> float:
     _check.positive(scale=scale)
-    grid = grid_for(scale) if grid is None else grid
-    if math.frexp(grid)[0] != 0.5 or not scale / grid < MOST_CELLS:
+    grid = find_grid(scale) if grid is None else grid
+    if math.frexp(grid)[0] != 0.5 or not scale / grid < MAX_SCALE_CELLS:
         raise ValueError(
             f"Expected grid to be a power of two above scale 2^-30, got grid={grid} for "
             f"scale={scale}."
@@ -337,55 +347,56 @@ def _as_shape(shape: int | tuple[int, ...]) -> tuple[int, ...]:
     return (shape,) if isinstance(shape, int) else shape
 
 
-UNIT = 4096  # what a standard deviation is in `rough_steps`
-_LEVELS = 1 << 16
+STEPS_PER_STD = 4096  # what a standard deviation is in `sample_rough_steps`
+_NUM_LEVELS = 1 << 16
 
 
-def rough_gaussian(shape: tuple[int, ...], noise: Noise) -> np.ndarray:
+def sample_rough_gaussian(shape: tuple[int, ...], noise: Noise) -> np.ndarray:
     """Float32 numbers of mean 0 and variance 1, one of 65,536 levels each, up to 4.3.
 
-    No guarantee may rest on it: `Noise.gaussian` is for that.
+    No guarantee may rest on it: `Noise.sample_gaussian` is for that.
     """
-    return _drawn(_levels(), shape, noise)
+    return _sample_levels(_compute_levels(), shape, noise)
 
 
-def rough_steps(shape: tuple[int, ...], noise: Noise, *, power: float = 1.0) -> np.ndarray:
-    """The same times ``UNIT`` in whole numbers, int16; ``power`` is the variance, up to 1."""
-    return _drawn(_steps(power), shape, noise)
+def sample_rough_steps(shape: tuple[int, ...], noise: Noise, *, power: float = 1.0) -> np.ndarray:
+    """The same times ``STEPS_PER_STD`` in whole numbers, int16; ``power`` is the variance, up to
+    1."""
+    return _sample_levels(_compute_steps(power), shape, noise)
 
 
-def _drawn(levels: np.ndarray, shape: tuple[int, ...], noise: Noise) -> np.ndarray:
+def _sample_levels(levels: np.ndarray, shape: tuple[int, ...], noise: Noise) -> np.ndarray:
     """A level for each number, some at a time: what is worked on fits the cache."""
     out = np.empty(math.prod(shape), levels.dtype)
     for start in range(0, out.size, 4 * CHUNK):
         part = out[start : start + 4 * CHUNK]
-        picked = noise.words(-(-part.size // 4)).view(np.uint16)[: part.size]
+        picked = noise.draw_words(-(-part.size // 4)).view(np.uint16)[: part.size]
         np.take(levels, picked, out=part, mode="clip")  # none is clipped; "raise" would copy
     return out.reshape(shape)
 
 
 @lru_cache(maxsize=1)
-def _levels() -> np.ndarray:
+def _compute_levels() -> np.ndarray:
     """Quantiles of the bell at the middles of equal shares, stretched to variance 1."""
     from scipy.special import ndtri  # scipy is not loaded until noise is asked for
 
-    middles = ndtri((np.arange(_LEVELS) + 0.5) / _LEVELS)
+    middles = ndtri((np.arange(_NUM_LEVELS) + 0.5) / _NUM_LEVELS)
     made = (middles / math.sqrt(float(np.mean(middles**2)))).astype(np.float32)
     made.setflags(write=False)
     return made
 
 
 @lru_cache(maxsize=8)
-def _steps(power: float) -> np.ndarray:
-    made = np.rint(_levels() * (UNIT * math.sqrt(power))).astype(np.int16)
+def _compute_steps(power: float) -> np.ndarray:
+    made = np.rint(_compute_levels() * (STEPS_PER_STD * math.sqrt(power))).astype(np.int16)
     made.setflags(write=False)
     return made
 
 
-_APART = 1_000_003  # between two folders' seeds: more than a folder has files
+_SEED_STRIDE = 1_000_003  # between two folders' seeds: more than a folder has files
 
 
-def folder_seed(seed: int, place: int) -> int:
+def make_file_seed(seed: int, place: int) -> int:
     """The seed of one file of a folder that is rehearsed.
 
     Args:
@@ -393,56 +404,56 @@ def folder_seed(seed: int, place: int) -> int:
         place: of the file, in the order of private names.
 
     Example:
-        >>> folder_seed(0, 3), folder_seed(2, 0)
+        >>> make_file_seed(0, 3), make_file_seed(2, 0)
         (3, 2000006)
     """
-    return seed * _APART + place
+    return seed * _SEED_STRIDE + place
 
 
 Order: TypeAlias = tuple[str, float, tuple[int, ...], float | None]  # device, sigma, shape, grid
 
 
 @dataclass(frozen=True, eq=False)
-class Slot:
+class NoiseSlot:
     """Memory for the cells of some Gaussian noise that was asked for."""
 
     order: Order
     cells: Tensor
 
 
-class Reserved(Noise):
+class PresampledNoise(Noise):
     """Stands for a `Noise` while work is tried and captured; its numbers mean nothing."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._slots: list[Slot] = []
+        self._slots: list[NoiseSlot] = []
         self._next: int | None = None  # none: slots are still being set aside
 
-    def gaussian_on(
+    def sample_gaussian_on(
         self, device: str, sigma: float, shape: int | tuple[int, ...], *, grid: float | None = None
     ) -> Tensor:
-        """Memory for the cells: new at first, after `rewind` what it was before."""
+        """Memory for the cells: new at first, after `rewind_slots` what it was before."""
         size = (shape,) if isinstance(shape, int) else shape
         order = (device, sigma, size, grid)
         if self._next is None:
             zeros = torch.zeros(math.prod(size), dtype=torch.int64, device=device)
-            self._slots.append(Slot(order, zeros.reshape(size)))
+            self._slots.append(NoiseSlot(order, zeros.reshape(size)))
             return self._slots[-1].cells
         if self._next >= len(self._slots) or self._slots[self._next].order != order:
             raise RuntimeError("Expected the same noise to be asked for each time.")
         self._next += 1
         return self._slots[self._next - 1].cells
 
-    def rewind(self) -> None:
+    def rewind_slots(self) -> None:
         """From now on hand out what was set aside, from the first on."""
         self._next = 0
 
-    def fill(self, noise: Noise) -> None:
+    def fill_slots(self, noise: Noise) -> None:
         """Draw all that was asked for, in that order, as the work itself would."""
         for slot in self._slots:
             device, sigma, shape, grid = slot.order
-            slot.cells.copy_(noise.gaussian_on(device, sigma, shape, grid=grid))
+            slot.cells.copy_(noise.sample_gaussian_on(device, sigma, shape, grid=grid))
 
-    def _key_with(self, blocks: int) -> NoReturn:
+    def _reserve_key(self, blocks: int) -> NoReturn:
         """No bits of its own, for anybody."""
         raise RuntimeError("Expected noise of a device only; no other can be drawn anew here.")

@@ -26,24 +26,24 @@ from pathlib import Path
 import numpy as np
 
 from masquerade import _check
-from masquerade._optional import Later
+from masquerade._optional import lazy_module
 from masquerade.errors import BadInput
 from masquerade.io.atomic import write_whole
-from masquerade.places.place_noise import Follower
-from masquerade.progress import aside
-from masquerade.vision.flow import OpticalFlow, warped
+from masquerade.places.place_noise import MotionFollower
+from masquerade.progress import tell_owner
+from masquerade.vision.flow import OpticalFlow, warp_picture
 
-cv2 = Later("cv2", extra="vision")
+cv2 = lazy_module("cv2", extra="vision")
 
 
 _GAIN = 2.0  # logits of a standard deviation
-_REACH = 7  # pixels over which evidence is gathered
-_CHANGE = 12.0  # shades a pixel may change before it counts as moving
-_FLAT = 1.0  # shades: a picture with less structure has none
-_EVEN_PLACE_EVIDENCE = 1e-3  # of the logarithm: a picture with less spread is the same everywhere
+_BLUR_PX = 7  # pixels over which evidence is gathered
+_CHANGE_SCALE = 12.0  # shades a pixel may change before it counts as moving
+_MIN_STRUCTURE = 1.0  # shades: a picture with less structure has none
+_MIN_LOG_SPREAD = 1e-3  # of the logarithm: a picture with less spread is the same everywhere
 
 
-def logits(small: np.ndarray, moved: np.ndarray | None) -> np.ndarray:
+def compute_place_logits(small: np.ndarray, moved: np.ndarray | None) -> np.ndarray:
     """(H, W) float32: high where the place is told; 0 everywhere without structure.
 
     Args:
@@ -55,21 +55,21 @@ def logits(small: np.ndarray, moved: np.ndarray | None) -> np.ndarray:
     strength = cv2.magnitude(across, down)
     if moved is not None:
         change = cv2.absdiff(grey, cv2.cvtColor(moved, cv2.COLOR_RGB2GRAY))
-        strength *= cv2.exp(change.astype(np.float32) / -_CHANGE)
-    near = cv2.blur(strength, (_REACH, _REACH))
+        strength *= cv2.exp(change.astype(np.float32) / -_CHANGE_SCALE)
+    near = cv2.blur(strength, (_BLUR_PX, _BLUR_PX))
     found = np.log1p(near)
     spread = float(found.std())
-    if float(near.max()) < _FLAT or spread < _EVEN_PLACE_EVIDENCE:
+    if float(near.max()) < _MIN_STRUCTURE or spread < _MIN_LOG_SPREAD:
         return np.zeros(near.shape, np.float32)
     return np.asarray(_GAIN * (found - found.mean()) / spread, np.float32)
 
 
-_TINY = 1e-6  # against division by zero, as in Eq. 3
-_CONSTANT = 0.01  # a mask whose values spread less is the same everywhere
+_MIN_DIVISOR = 1e-6  # against division by zero, as in Eq. 3
+_MIN_MASK_SPREAD = 0.01  # a mask whose values spread less is the same everywhere
 
 
 @dataclass(frozen=True, kw_only=True)
-class Field:
+class DynamicField:
     """The dynamic random field of Eq. 2.
 
     Args:
@@ -86,7 +86,7 @@ class Field:
         _check.not_negative(iterations=self.iterations, spatial=self.spatial)
         _check.not_negative(temporal=self.temporal)
 
-    def refined(self, logits: np.ndarray, before: np.ndarray | None) -> np.ndarray:
+    def refine_map(self, logits: np.ndarray, before: np.ndarray | None) -> np.ndarray:
         """Sensitivity from 0 to 1.
 
         Args:
@@ -94,26 +94,26 @@ class Field:
             before: the refined map of the frame before, moved to where things are now; None at
                 the beginning and after a cut.
         """
-        now = _sigmoid(logits)
+        now = _compute_sigmoid(logits)
         temporal = self.temporal if before is not None else 0.0
         for _ in range(self.iterations):
             change = self.spatial * (cv2.blur(now, (3, 3)) - now)
             if before is not None:
                 change += temporal * (before - now)
-            now = _sigmoid(logits + change)
+            now = _compute_sigmoid(logits + change)
         return now
 
 
-def control(sensitivity: np.ndarray, alpha: float) -> np.ndarray:
+def compute_control_penalty(sensitivity: np.ndarray, alpha: float) -> np.ndarray:
     """The normalised control penalty, Eq. 3: at most ``alpha``, where it matters most."""
-    return np.asarray(alpha * sensitivity / (float(sensitivity.max()) + _TINY))
+    return np.asarray(alpha * sensitivity / (float(sensitivity.max()) + _MIN_DIVISOR))
 
 
-def weights_of(class_weights: Sequence[float]) -> Callable[[np.ndarray], np.ndarray]:
+def make_class_weighing(class_weights: Sequence[float]) -> Callable[[np.ndarray], np.ndarray]:
     """What turns classes (H, W) into weights of the control penalty, float32."""
     table = np.array(class_weights, np.float32)
 
-    def weights(classes: np.ndarray) -> np.ndarray:
+    def weigh_classes(classes: np.ndarray) -> np.ndarray:
         if classes.min() < 0 or classes.max() >= len(table):
             raise BadInput(
                 f"Expected classes from 0 to {len(table) - 1}, as there are class_weights, got "
@@ -121,7 +121,7 @@ def weights_of(class_weights: Sequence[float]) -> Callable[[np.ndarray], np.ndar
             )
         return np.asarray(table[classes.astype(np.intp)])
 
-    return weights
+    return weigh_classes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,10 +141,12 @@ class MaskFacts:
     @property
     def is_constant(self) -> bool:
         """Whether it selects nothing: the noise is the same everywhere."""
-        return self.spread < _CONSTANT
+        return self.spread < _MIN_MASK_SPREAD
 
 
-def facts(sensitivity: np.ndarray, is_background: np.ndarray | None = None) -> MaskFacts:
+def compute_mask_facts(
+    sensitivity: np.ndarray, is_background: np.ndarray | None = None
+) -> MaskFacts:
     """Of one map, on the background alone where that is known."""
     values = sensitivity if is_background is None else sensitivity[is_background]
     if values.size == 0:
@@ -156,11 +158,11 @@ def facts(sensitivity: np.ndarray, is_background: np.ndarray | None = None) -> M
     )
 
 
-def _sigmoid(values: np.ndarray) -> np.ndarray:
+def _compute_sigmoid(values: np.ndarray) -> np.ndarray:
     return np.asarray(1.0 / (1.0 + cv2.exp(-values)), np.float32)
 
 
-CONSTANT = "The mask is constant"
+CONSTANT_MASK_NOTE = "The mask is constant"
 
 
 class MaskNotes:
@@ -176,7 +178,7 @@ class MaskNotes:
         self._each = list[MaskFacts]()
         self._sums, self._count, self._constant = np.zeros(3), 0, 0
 
-    def add(self, facts: MaskFacts) -> None:
+    def add_facts(self, facts: MaskFacts) -> None:
         """Those of the next frame."""
         self._sums += dataclasses.astuple(facts)
         self._count += 1
@@ -184,32 +186,35 @@ class MaskNotes:
         if self._export is not None:
             self._each.append(facts)
 
-    def finish(self) -> None:
+    def report_facts(self) -> None:
         """Say what they were like, and write them to the private file if there is one."""
         if self._count == 0:
             return
-        aside(self.said())
+        tell_owner(self.describe_masks())
         if self._export is not None:
-            check_room(Path(self._export))
+            check_export_path(Path(self._export))
             write_whole(Path(self._export), self._as_json(), is_private=True)
 
-    def said(self) -> str:
+    def describe_masks(self) -> str:
         """In a sentence or two; that a mask is constant comes first."""
         coverage, spread, entropy = self._sums / self._count
         figures = f"coverage {coverage:.3f}, spread {spread:.3f}, entropy {entropy:.3f} bits"
         if self._constant == self._count:
             return (
-                f"{CONSTANT}: it selects nothing, and this is noise of one strength on all of the "
+                f"{CONSTANT_MASK_NOTE}: it selects nothing, and this is noise of one strength on "
+                "all of the "
                 f"background. Its {figures}."
             )
         if self._constant:
-            return f"{CONSTANT} in {self._constant} of {self._count} frames; its {figures}."
+            return (
+                f"{CONSTANT_MASK_NOTE} in {self._constant} of {self._count} frames; its {figures}."
+            )
         return f"The mask's {figures}."
 
     def _as_json(self) -> bytes:
         content = {
             "PRIVATE": "Computed from a private video. Do not publish this file.",
-            "said": self.said(),
+            "said": self.describe_masks(),
             "sigma": self._sigma,
             "frames": [
                 {key: round(value, 5) for key, value in dataclasses.asdict(one).items()}
@@ -220,7 +225,7 @@ class MaskNotes:
         return json.dumps(content).encode()
 
 
-def check_room(path: Path) -> None:
+def check_export_path(path: Path) -> None:
     """Refuse a path at which no new file can stand."""
     if not path.parent.is_dir():
         raise ValueError(f"Expected the folder {path.parent} to exist; make it first.")
@@ -228,12 +233,12 @@ def check_room(path: Path) -> None:
         raise FileExistsError(f"{path} stands there already; choose another name for export.")
 
 
-_SMALLEST = 64  # pixels of the shorter side, of a map: motion is not seen in smaller ones
-_EVEN_PLACE_MAPS = np.float32(0.5)  # what the field makes of logits that are all 0
-_CUT = 40.0  # shades that a picture changes on average where the film was cut
+_MIN_MAP_SIDE_PX = 64  # pixels of the shorter side, of a map: motion is not seen in smaller ones
+_EVEN_SENSITIVITY = np.float32(0.5)  # what the field makes of logits that are all 0
+_MIN_CUT_CHANGE = 40.0  # shades that a picture changes on average where the film was cut
 
 
-class Unary(StrEnum):
+class LogitSource(StrEnum):
     """Where logits come from."""
 
     EVIDENCE = "evidence"
@@ -241,7 +246,7 @@ class Unary(StrEnum):
     EVEN = "even"
 
 
-class Penalty(StrEnum):
+class PenaltyKind(StrEnum):
     """What becomes of a map before noise is scaled by it."""
 
     NORMALISED = "normalised"
@@ -249,7 +254,7 @@ class Penalty(StrEnum):
 
 
 @dataclass(frozen=True, eq=False)
-class Looked:
+class PlaceFrame:
     """A frame and what is known about its pixels.
 
     Args:
@@ -280,7 +285,7 @@ class MappedFrame:
     small_steps: np.ndarray | None
     facts: MaskFacts
 
-    def steps(self) -> np.ndarray | None:
+    def resize_steps(self) -> np.ndarray | None:
         """(H, W, 2), the same for the pixels of the frame; None also where nothing moved."""
         if self.small_steps is None or not self.small_steps.any():
             return None
@@ -289,7 +294,7 @@ class MappedFrame:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mapper:
+class MapMaker:
     """Makes the maps of a film.
 
     Args:
@@ -301,54 +306,56 @@ class Mapper:
         follows: whether maps move with the film, as far as its motion can be seen.
     """
 
-    field: Field
-    unary: Unary
+    field: DynamicField
+    unary: LogitSource
     alpha: float
-    penalty: Penalty
+    penalty: PenaltyKind
     reduce: int
     follows: bool
 
-    def maps(self, looked: Iterable[Looked]) -> Iterator[MappedFrame]:
+    def iter_maps(self, looked: Iterable[PlaceFrame]) -> Iterator[MappedFrame]:
         """One for each frame, when it comes."""
         flow, follower = OpticalFlow(preset="fast"), None
         before: np.ndarray | None = None
         last: np.ndarray | None = None
         for one in looked:
-            small = self._smaller(one.frame)
-            follower = follower or Follower(_scale(one.frame, small))
+            small = self._shrink_frame(one.frame)
+            follower = follower or MotionFollower(_compute_frame_scale(one.frame, small))
             back = moved = steps = None
             if self.follows and before is not None:
-                back = flow.back(small, before)
-                moved = warped(before, back)
+                back = flow.estimate_back_flow(small, before)
+                moved = warp_picture(before, back)
                 if _is_cut(small, moved):
                     back = moved = last = None
                 else:
-                    steps = follower.steps(small, before, back, moved)
-            if self.unary is Unary.EVEN:
+                    steps = follower.compute_noise_steps(small, before, back, moved)
+            if self.unary is LogitSource.EVEN:
                 now = (
-                    _EVEN_PLACE_MAPS * np.ones(small.shape[:2], np.float32)
+                    _EVEN_SENSITIVITY * np.ones(small.shape[:2], np.float32)
                     if last is None
                     else last
                 )
             else:
-                prior = last if back is None or last is None else warped(last, back)
-                now = self.field.refined(self._logits(small, moved), prior)
-            yield self._full(one, now, steps)
+                prior = last if back is None or last is None else warp_picture(last, back)
+                now = self.field.refine_map(self._compute_logits(small, moved), prior)
+            yield self._make_mapped_frame(one, now, steps)
             before, last = small, now
 
-    def _logits(self, small: np.ndarray, moved: np.ndarray | None) -> np.ndarray:
-        if self.unary is Unary.NETWORK:
+    def _compute_logits(self, small: np.ndarray, moved: np.ndarray | None) -> np.ndarray:
+        if self.unary is LogitSource.NETWORK:
             from masquerade.networks import place_networks as place_sensitivity
 
-            return place_sensitivity.logits(small)
-        return logits(small, moved)
+            return place_sensitivity.predict_place_logits(small)
+        return compute_place_logits(small, moved)
 
-    def _full(self, one: Looked, now: np.ndarray, steps: np.ndarray | None) -> MappedFrame:
+    def _make_mapped_frame(
+        self, one: PlaceFrame, now: np.ndarray, steps: np.ndarray | None
+    ) -> MappedFrame:
         height, width, _ = one.frame.shape
-        is_even = self.unary is Unary.EVEN
+        is_even = self.unary is LogitSource.EVEN
         # [ma2026, Eq. 5]: alpha_t times p_t
-        is_weighed = self.penalty is Penalty.NORMALISED
-        weighed = control(now, self.alpha) * now if is_weighed else now
+        is_weighed = self.penalty is PenaltyKind.NORMALISED
+        weighed = compute_control_penalty(now, self.alpha) * now if is_weighed else now
         if is_even:
             amount = np.broadcast_to(weighed[0, 0], (height, width))
         else:
@@ -362,20 +369,20 @@ class Mapper:
             inside = is_people == 0
         elif is_even:
             now = now[:1, :1]  # it has the facts of all
-        return MappedFrame(one.frame, amount, steps, facts(now, inside))
+        return MappedFrame(one.frame, amount, steps, compute_mask_facts(now, inside))
 
-    def _smaller(self, frame: np.ndarray) -> np.ndarray:
+    def _shrink_frame(self, frame: np.ndarray) -> np.ndarray:
         """The frame on which the map is made."""
         height, width, _ = frame.shape
-        factor = max(1, min(self.reduce, min(height, width) // _SMALLEST))
+        factor = max(1, min(self.reduce, min(height, width) // _MIN_MAP_SIDE_PX))
         size = max(1, width // factor), max(1, height // factor)
         given = np.ascontiguousarray(frame)
         return np.asarray(cv2.resize(given, size, interpolation=cv2.INTER_AREA))
 
 
-def _scale(frame: np.ndarray, small: np.ndarray) -> tuple[float, float]:
+def _compute_frame_scale(frame: np.ndarray, small: np.ndarray) -> tuple[float, float]:
     return frame.shape[1] / small.shape[1], frame.shape[0] / small.shape[0]
 
 
 def _is_cut(small: np.ndarray, moved: np.ndarray) -> bool:
-    return float(cv2.absdiff(small, moved).mean()) > _CUT
+    return float(cv2.absdiff(small, moved).mean()) > _MIN_CUT_CHANGE

@@ -12,15 +12,15 @@ import numpy as np
 
 from masquerade import _check
 from masquerade.mechanism import Frames, Heuristic, Shape, Value, as_video
-from masquerade.mechanisms.given_masks import given_labels, given_masks
+from masquerade.mechanisms.given_masks import read_given_labels, read_given_masks
 from masquerade.noise import Noise
 from masquerade.places import place_maps, place_noise
-from masquerade.places.place_maps import Looked, MappedFrame, Mapper, Penalty, Unary
-from masquerade.places.place_noise import Grains, NoiseShape
+from masquerade.places.place_maps import LogitSource, MapMaker, MappedFrame, PenaltyKind, PlaceFrame
+from masquerade.places.place_noise import FilmNoise, NoiseShape
 from masquerade.recordings import Video
 
-_MOST_SIGMA = 255.0
-_HEAVIEST = 100.0  # weight of a class
+_MAX_SIGMA = 255.0
+_MAX_CLASS_WEIGHT = 100.0  # weight of a class
 
 
 class PpedcrfForm(StrEnum):
@@ -109,13 +109,13 @@ class Ppedcrf(Heuristic):
     export: str | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
-        _check.choice(PpedcrfForm, form=self.form)
-        _check.choice(KeptPeople, people=self.people)
-        _check.choice(Unary, unary=self.unary)
-        _check.choice(Penalty, penalty=self.penalty)
-        _check.choice(NoiseShape, shape=self.shape)
+        _check.parse_choice(PpedcrfForm, form=self.form)
+        _check.parse_choice(KeptPeople, people=self.people)
+        _check.parse_choice(LogitSource, unary=self.unary)
+        _check.parse_choice(PenaltyKind, penalty=self.penalty)
+        _check.parse_choice(NoiseShape, shape=self.shape)
         _check.positive(sigma=self.sigma, alpha=self.alpha, grain=self.grain)
-        _check.at_most(_MOST_SIGMA, sigma=self.sigma)
+        _check.at_most(_MAX_SIGMA, sigma=self.sigma)
         _check.at_most(1.0, alpha=self.alpha, grain=self.grain)
         _check.not_negative(still=self.still)
         _check.count(reduce=self.reduce)
@@ -136,21 +136,21 @@ class Ppedcrf(Heuristic):
             object.__setattr__(self, "class_weights", tuple(self.class_weights))
             for weight in self.class_weights or ():
                 _check.not_negative(class_weights=weight)
-                _check.at_most(_HEAVIEST, class_weights=weight)
+                _check.at_most(_MAX_CLASS_WEIGHT, class_weights=weight)
         if self.classes is not None and not self.class_weights:
             raise ValueError("Expected class_weights with classes, got none; say what they weigh.")
-        self._mapper()
+        self._make_mapper()
 
     @property
     def hides(self) -> str:
         """The place."""
         return "where the film was taken"
 
-    def fields(self) -> dict[str, Any]:
+    def encode_fields(self) -> dict[str, Any]:
         """The public fields; where private files lie is not one of them, nor where a bank does."""
         hidden = dict.fromkeys(("masks", "classes", "export"))
         bank = None if self.bank is None else Path(self.bank).name
-        return {**super().fields(), **hidden, "bank": bank}
+        return {**super().encode_fields(), **hidden, "bank": bank}
 
     def apply(self, value: Value, noise: Noise) -> Value:
         """The released video; people in a `Video` with a mask are those of the mask."""
@@ -160,19 +160,19 @@ class Ppedcrf(Heuristic):
         self.check(value)
         pairs = zip(value.frames, value.person_mask, strict=True)
         shape = value.frames.shape
-        shown = self._noised(self._mapped(pairs, shape), shape, noise)
+        shown = self._add_film_noise(self._map_masked_frames(pairs, shape), shape, noise)
         return Video(frames=np.stack(list(shown)), rate_hz=value.rate_hz)
 
     def stream(self, frames: Frames, shape: Shape, noise: Noise) -> Frames:
         """The frames with noise on the background; whatever a network raises ends the stream."""
         if self.export is not None:
-            place_maps.check_room(Path(self.export))
-        return self._noised(self.seen(frames, shape), as_video(shape), noise)
+            place_maps.check_export_path(Path(self.export))
+        return self._add_film_noise(self.map_frames(frames, shape), as_video(shape), noise)
 
-    def seen(self, frames: Frames, shape: Shape) -> Iterator[MappedFrame]:
+    def map_frames(self, frames: Frames, shape: Shape) -> Iterator[MappedFrame]:
         """Every frame with its map, for a heat map or a table; it is private."""
         shape = as_video(shape)
-        return self._mapped(self._with_people(frames, shape), shape)
+        return self._map_masked_frames(self._iter_with_people(frames, shape), shape)
 
     @property
     def _is_published(self) -> bool:
@@ -182,59 +182,61 @@ class Ppedcrf(Heuristic):
     def _keeps_people(self) -> bool:
         return self.people != KeptPeople.NOBODY and not self._is_published
 
-    def _mapper(self) -> Mapper:
-        weights = place_maps.Field(
+    def _make_mapper(self) -> MapMaker:
+        weights = place_maps.DynamicField(
             iterations=self.iterations, spatial=self.spatial, temporal=self.temporal
         )
-        return Mapper(
+        return MapMaker(
             field=weights,
-            unary=Unary.EVEN if self._is_published else Unary(self.unary),
+            unary=LogitSource.EVEN if self._is_published else LogitSource(self.unary),
             alpha=self.alpha,
-            penalty=Penalty(self.penalty),
+            penalty=PenaltyKind(self.penalty),
             reduce=self.reduce,
             follows=not self._is_published,
         )
 
-    def _with_people(
+    def _iter_with_people(
         self, frames: Frames, shape: Shape
     ) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
         if not self._keeps_people:
             return ((frame, None) for frame in frames)
         if self.people == KeptPeople.GIVEN:
             instead = "let a network find people (--people segmenter)"
-            return zip(frames, given_masks(self.masks, shape, instead=instead), strict=True)
+            return zip(frames, read_given_masks(self.masks, shape, instead=instead), strict=True)
         from masquerade.vision.person_detector import PersonSegmenter  # needs an extra
 
         segmenter = PersonSegmenter(private="background")
-        segmenter.ready()  # before any frame is taken
-        return ((frame, segmenter.mask(frame)) for frame in frames)
+        segmenter.load_networks()  # before any frame is taken
+        return ((frame, segmenter.segment_frame(frame)) for frame in frames)
 
-    def _mapped(
+    def _map_masked_frames(
         self, pairs: Iterator[tuple[np.ndarray, np.ndarray | None]], shape: Shape
     ) -> Iterator[MappedFrame]:
         if self.classes is None:
-            return self._mapper().maps(Looked(frame, people) for frame, people in pairs)
-        labels = given_labels(self.classes, shape, name="classes", instead="leave them out")
-        weights = place_maps.weights_of(self.class_weights or ())
-        return self._mapper().maps(
-            Looked(frame, people, weights(classes))
+            return self._make_mapper().iter_maps(
+                PlaceFrame(frame, people) for frame, people in pairs
+            )
+        labels = read_given_labels(self.classes, shape, name="classes", instead="leave them out")
+        weights = place_maps.make_class_weighing(self.class_weights or ())
+        return self._make_mapper().iter_maps(
+            PlaceFrame(frame, people, weights(classes))
             for (frame, people), classes in zip(pairs, labels, strict=True)
         )
 
-    def _grains(self, size: tuple[int, int], noise: Noise) -> Grains:
+    def _make_film_noise(self, size: tuple[int, int], noise: Noise) -> FilmNoise:
         if self._is_published:
-            return place_noise.Scattered(size, still=0.0, grain_px=0.0, noise=noise)
+            return place_noise.ScatteredNoise(size, still=0.0, grain_px=0.0, noise=noise)
         if self.shape == NoiseShape.PATTERNS:
-            return place_noise.Patterned(size, still=self.still, bank=self.bank, noise=noise)
+            return place_noise.PatternedNoise(size, still=self.still, bank=self.bank, noise=noise)
         grain_px = self.grain * min(size) if self.shape == NoiseShape.GRAIN else 0.0
-        return place_noise.Scattered(size, still=self.still, grain_px=grain_px, noise=noise)
+        return place_noise.ScatteredNoise(size, still=self.still, grain_px=grain_px, noise=noise)
 
-    def _noised(self, maps: Iterator[MappedFrame], shape: Shape, noise: Noise) -> Frames:
+    def _add_film_noise(self, maps: Iterator[MappedFrame], shape: Shape, noise: Noise) -> Frames:
         """Frames with noise of the amount that each pixel gets."""
-        grains = self._grains((shape[1], shape[2]), noise)
+        grains = self._make_film_noise((shape[1], shape[2]), noise)
         notes = place_maps.MaskNotes(self.sigma, self.export)
         for one in maps:
-            notes.add(one.facts)
-            following = grains.following(one.steps())
-            yield place_noise.noised(one.frame, one.amount, following, self.sigma)
-        notes.finish()
+            notes.add_facts(one.facts)
+            following = grains.next_frame_noise(one.resize_steps())
+            yield place_noise.add_place_noise(one.frame, one.amount, following, self.sigma)
+        notes.report_facts()

@@ -7,19 +7,19 @@ from pathlib import Path
 from typing import Any
 
 from masquerade import catalog
-from masquerade.attacks.attack import Attack, ModelAttack, silent
+from masquerade.attacks.attack import Attack, ModelAttack, ignore_progress
 from masquerade.collection import Collection
 from masquerade.errors import BadInput
 from masquerade.mechanism import Mechanism
-from masquerade.publish.attacked import Knowledge, of_files, of_mechanism
-from masquerade.scores import Attacked
+from masquerade.publish.attacked import AttackerKnowledge, make_file_case, make_mechanism_case
+from masquerade.scores import AttackResult
 
 Tell = Callable[[str, int, int], None]
 
 
 def make_attack(name: str, /, **fields: Any) -> Attack | ModelAttack:
     """The attack of that name with these fields."""
-    attack: Attack | ModelAttack = type(catalog.example("attacks", name))(**fields)
+    attack: Attack | ModelAttack = type(catalog.make_example("attacks", name))(**fields)
     return attack
 
 
@@ -30,8 +30,8 @@ def attack_files(
     *,
     holds: int | None = None,
     seed: int = 0,
-    progress: Tell = silent,
-) -> tuple[Attacked, ...]:
+    progress: Tell = ignore_progress,
+) -> tuple[AttackResult, ...]:
     """Attack published files; what comes out is private.
 
     Nothing is published, charged or changed. Where receipts stand beside the files, an attacker who
@@ -51,12 +51,12 @@ def attack_files(
     several = [published] if isinstance(published, Path | str) else published
     paths = [Path(each) for each in several]
     if isinstance(attack, ModelAttack):
-        from masquerade.publish.attacked import model_case  # torch: not for recordings
+        from masquerade.publish.attacked import make_model_case  # torch: not for recordings
 
-        model = model_case(_only_model(paths), collection, seed=seed, told=progress)
+        model = make_model_case(_only_model(paths), collection, seed=seed, told=progress)
         return attack.run(model, told=progress)
-    data = _of_its_kind(attack, collection)
-    case = of_files(paths, data, _knowledge(attack, holds, seed))
+    data = _check_kind(attack, collection)
+    case = make_file_case(paths, data, _make_knowledge(attack, holds, seed))
     return attack.run(case, told=progress)
 
 
@@ -67,19 +67,20 @@ def attack_mechanism(
     *,
     holds: int | None = None,
     seed: int = 0,
-    progress: Tell = silent,
-) -> tuple[Attacked, ...]:
+    progress: Tell = ignore_progress,
+) -> tuple[AttackResult, ...]:
     """Attack a data set's test part as a mechanism would release it: in memory, without files.
 
     The arguments are those of `attack_files`.
     """
     if isinstance(attack, ModelAttack):
         raise ValueError(
-            f"Expected a model (.safetensors) for {catalog.name_of(attack)}, got a mechanism, "
+            f"Expected a model (.safetensors) for {catalog.find_entry_name(attack)}, got a "
+            "mechanism, "
             "which releases recordings."
         )
-    data = _of_its_kind(attack, collection)
-    case = of_mechanism(mechanism, data, _knowledge(attack, holds, seed))
+    data = _check_kind(attack, collection)
+    case = make_mechanism_case(mechanism, data, _make_knowledge(attack, holds, seed))
     return attack.run(case, told=progress)
 
 
@@ -90,16 +91,16 @@ def _only_model(paths: Sequence[Path]) -> Path:
     return paths[0]
 
 
-def _knowledge(attack: Attack, holds: int | None, seed: int) -> Knowledge:
-    return Knowledge(whose=attack.KNOWN, holds=holds, seed=seed)
+def _make_knowledge(attack: Attack, holds: int | None, seed: int) -> AttackerKnowledge:
+    return AttackerKnowledge(whose=attack.KNOWN, holds=holds, seed=seed)
 
 
-def _of_its_kind(attack: Attack, data: Collection[Any]) -> Collection[Any]:
+def _check_kind(attack: Attack, data: Collection[Any]) -> Collection[Any]:
     """The data set as recordings that the attack can be run on."""
     if data.kind in attack.ON:
         return data
     for kind in attack.ON:
         if kind in data.kinds:
-            return data.of_kind(kind)
+            return data.select_kind(kind)
     wanted = " or ".join(str(kind) for kind in attack.ON)
     raise BadInput(f"Expected a data set of {wanted}, got {data.ABOUT.title}.")

@@ -27,14 +27,14 @@ from masquerade._optional import torch
 from masquerade.accounting.power import false_negative_rate
 from masquerade.attacks.attack import (
     Case,
-    Each,
-    Learn,
+    MappedRecordings,
     ModelCase,
+    ProgressCallback,
     Recording,
-    Released,
-    Told,
+    ReleaseFunction,
+    TrainFunction,
     Whose,
-    silent,
+    ignore_progress,
 )
 from masquerade.collection import Collection, Labels, Medium
 from masquerade.errors import BadInput
@@ -44,21 +44,21 @@ from masquerade.io.video import read
 from masquerade.mechanism import Mechanism, arrays_of
 from masquerade.networks.network import Network
 from masquerade.noise import Noise
-from masquerade.publish.collections import public_part_of, split_of
-from masquerade.publish.receipts import check_receipt, promise_of
+from masquerade.publish.collections import describe_public_part, select_split
+from masquerade.publish.receipts import check_receipt, make_promise
 from masquerade.publish.sources import SUFFIXES
 from masquerade.publish.spine import rehearsal_name
 from masquerade.receipt import SUFFIX, Receipt, receipt_path
 from masquerade.recordings import Photo, Signal, Video
-from masquerade.tradeoff import power
+from masquerade.tradeoff import compute_max_power
 from masquerade.training import learner, loop
-from masquerade.training.learner import Memory, Trained, load_model
-from masquerade.training.method import Method, planned
+from masquerade.training.learner import MemorySettings, TrainedNetwork, load_model
+from masquerade.training.method import Method, make_training_plan
 from masquerade.training.methods import DpSgd
-from masquerade.training.rows import Films, Rows
+from masquerade.training.rows import FilmReader, Rows
 from masquerade.training.units import count_units
 
-_LONG = DpSgd(
+_OVERFITTING = DpSgd(
     epsilon=math.inf,
     unit="video",
     clip_norm=100.0,
@@ -67,7 +67,7 @@ _LONG = DpSgd(
     epochs=200.0,
     batch=64,
 )
-_BATCH = 256
+_BATCH_SIZE = 256
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -95,20 +95,22 @@ class ShadowTraining:
 
     def __call__(self, members: np.ndarray, seed: int) -> np.ndarray:
         """(R, K) outputs for all rows of a model that learned from these units."""
-        return outputs_of(self.taught(members), self.rows)
+        return compute_outputs(self.train_on_members(members), self.rows)
 
-    def taught(self, members: np.ndarray) -> torch.nn.Module:
+    def train_on_members(self, members: np.ndarray) -> torch.nn.Module:
         """The part that is not frozen, after it has learned from these units."""
-        rows = self._learned(members)
+        rows = self._select_rows(members)
         net = self.network.make(self.classes, seed=self.method.public_seed)
         tail: torch.nn.Module = self.network.split(net.to(rows.targets.device), self.method.part)[1]
-        work = loop.Workload(physical=min(self.physical, rows.units))
-        plan = planned(self.method, rows.units)
-        run = partial(loop.run, noise=Noise(), work=work, progress=lambda done, total: None)
+        work = loop.Workload(physical=min(self.physical, rows.num_units))
+        plan = make_training_plan(self.method, rows.num_units)
+        run = partial(
+            loop.run_training, noise=Noise(), work=work, progress=lambda done, total: None
+        )
         run(tail, rows, self.method, plan)
         return tail
 
-    def _learned(self, members: np.ndarray) -> Rows:
+    def _select_rows(self, members: np.ndarray) -> Rows:
         rows, slots = self.rows, self.rows.slots
         if self.method.HAS_PUBLIC and rows.public is not None:
             hidden = slots[~members]
@@ -120,34 +122,34 @@ class ShadowTraining:
             kept = np.concatenate([kept, self.always])
         return replace(rows, slots=kept, public=None)
 
-    def overfitted(self) -> Learn:
+    def make_overfitting(self) -> TrainFunction:
         """The same part, trained without noise and for long: it must leak."""
-        method = replace(_LONG, part=self.method.part, public_seed=self.method.public_seed)
+        method = replace(_OVERFITTING, part=self.method.part, public_seed=self.method.public_seed)
         return replace(self, method=method, rows=replace(self.rows, public=None), always=None)
 
 
-def outputs_of(tail: torch.nn.Module, rows: Rows) -> np.ndarray:
+def compute_outputs(tail: torch.nn.Module, rows: Rows) -> np.ndarray:
     """(R, K) before the softmax, for the rows of all units in order."""
-    at, _ = units_in(rows)
+    at, _ = list_unit_rows(rows)
     with torch.no_grad():
         parts = [
             tail(rows.private[some].to(rows.targets.device)).float().cpu().numpy()
-            for some in torch.from_numpy(at).split(_BATCH)
+            for some in torch.from_numpy(at).split(_BATCH_SIZE)
         ]
     return np.concatenate(parts)
 
 
-def units_in(rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+def list_unit_rows(rows: Rows) -> tuple[np.ndarray, np.ndarray]:
     """The rows that belong to somebody, and the unit of each."""
     unit, place = np.nonzero(rows.slots >= 0)
     return rows.slots[unit, place], unit
 
 
-_OPAQUE = re.compile("[0-9a-f]{16}")
-_REHEARSED = rehearsal_name(Path("a.b")).suffixes[0]
+_OPAQUE_NAME = re.compile("[0-9a-f]{16}")
+_REHEARSAL_SUFFIX = rehearsal_name(Path("a.b")).suffixes[0]
 
 
-def files_in(published: Sequence[Path]) -> list[tuple[Path, Path]]:
+def list_files_in(published: Sequence[Path]) -> list[tuple[Path, Path]]:
     """Published files, each with the folder from which its name counts.
 
     Raises:
@@ -181,7 +183,7 @@ def _is_published(path: Path, folder: Path) -> bool:
     return path.is_file() and not is_hidden and SUFFIX not in path.name
 
 
-def released_by(files: Sequence[Path]) -> Mechanism | None:
+def find_mechanism(files: Sequence[Path]) -> Mechanism | None:
     """The one mechanism that their receipts name; None where no file has a receipt.
 
     Raises:
@@ -204,7 +206,7 @@ def released_by(files: Sequence[Path]) -> Mechanism | None:
                 f"{files[0].name} and {receipt.mechanism} with other fields for {path}; attack "
                 "them one after the other."
             )
-    made: Mechanism = promise_of(first)
+    made: Mechanism = make_promise(first)
     return made
 
 
@@ -215,18 +217,18 @@ class RecordingNames:
     known: dict[str, list[int]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, labels: Sequence[Labels]) -> RecordingNames:
+    def from_labels(cls, labels: Sequence[Labels]) -> RecordingNames:
         """Every end of every name."""
         known: dict[str, list[int]] = {}
         for number, each in enumerate(labels):
-            parts = _stem(PurePosixPath(each.name)).parts
+            parts = _strip_suffixes(PurePosixPath(each.name)).parts
             for start in range(len(parts)):
                 known.setdefault("/".join(parts[start:]), []).append(number)
         return cls(known=known)
 
-    def number(self, path: Path, root: Path) -> int:
+    def find_number(self, path: Path, root: Path) -> int:
         """The recording that a file was made from: the one whose name ends like the file's."""
-        own = _stem(PurePosixPath(path.relative_to(root).as_posix())).parts
+        own = _strip_suffixes(PurePosixPath(path.relative_to(root).as_posix())).parts
         for start in range(len(own)):
             found = self.known.get("/".join(own[start:]), [])
             if len(found) == 1:
@@ -236,7 +238,7 @@ class RecordingNames:
                     f"Expected a name that one recording of the data set has, got {path}, which "
                     f"{len(found)} have; publish them in folders, as the data set does."
                 )
-        if _OPAQUE.fullmatch(own[-1]):
+        if _OPAQUE_NAME.fullmatch(own[-1]):
             raise BadInput(
                 f"Expected a file named as its recording, got the opaque name {path.name}: nobody "
                 "can tell what it was made from. For a test, release with --keep-names."
@@ -247,10 +249,10 @@ class RecordingNames:
         )
 
 
-def _stem(path: PurePosixPath) -> PurePosixPath:
+def _strip_suffixes(path: PurePosixPath) -> PurePosixPath:
     """Without what tells the kind of file, and that it is a rehearsal."""
     bare = path.with_suffix("") if path.suffix.lower() in SUFFIXES else path
-    return bare.with_suffix("") if bare.suffix == _REHEARSED else bare
+    return bare.with_suffix("") if bare.suffix == _REHEARSAL_SUFFIX else bare
 
 
 class PublishedFiles(Sequence[Recording]):
@@ -266,20 +268,20 @@ class PublishedFiles(Sequence[Recording]):
         path, raw = self._paths[index], self._raw[index]
         match raw:
             case Video():
-                frames = read.whole(path)[0]
-                return replace(raw, frames=_fitting(frames, raw.frames, path))
+                frames = read.read_whole(path)[0]
+                return replace(raw, frames=_check_shape(frames, raw.frames, path))
             case Photo():
-                [image] = read.whole(path)[0][:1]
-                return replace(raw, image=_fitting(image, raw.image, path))
+                [image] = read.read_whole(path)[0][:1]
+                return replace(raw, image=_check_shape(image, raw.image, path))
             case Signal():
-                values = np.asarray(arrays.read(path).arrays[0]).astype(np.float32)
-                return replace(raw, values=_fitting(values, raw.values, path))
+                values = np.asarray(arrays.read_array_file(path).arrays[0]).astype(np.float32)
+                return replace(raw, values=_check_shape(values, raw.values, path))
 
     def __iter__(self) -> Iterator[Recording]:
         return (self[index] for index in range(len(self)))
 
 
-def _fitting(published: np.ndarray, raw: np.ndarray, path: Path) -> np.ndarray:
+def _check_shape(published: np.ndarray, raw: np.ndarray, path: Path) -> np.ndarray:
     if published.shape != raw.shape:
         raise BadInput(
             f"Expected {path} to be of the shape of its recording, {raw.shape}, got "
@@ -288,11 +290,11 @@ def _fitting(published: np.ndarray, raw: np.ndarray, path: Path) -> np.ndarray:
     return published
 
 
-_MOST_BYTES = 1 << 30  # of recordings that are kept; what is beyond is read again
+_MAX_BYTES = 1 << 30  # of recordings that are kept; what is beyond is read again
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Everybody(Sequence[Recording]):
+class AllRecordings(Sequence[Recording]):
     """Some recordings of a data set, of all its parts; kept once they were read, up to a limit.
 
     Args:
@@ -304,14 +306,14 @@ class Everybody(Sequence[Recording]):
     held: dict[tuple[str, int], Recording] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, data: Collection[Any]) -> Everybody:
+    def from_data(cls, data: Collection[Any]) -> AllRecordings:
         """All of a data set, whichever part was chosen."""
         if not data.parts:
             parts = [data]
         elif "all" in data.parts:
-            parts = [data.part("all")]
+            parts = [data.select_part("all")]
         else:
-            parts = [data.part(name) for name in data.parts]
+            parts = [data.select_part(name) for name in data.parts]
         return cls(places=[(part, number) for part in parts for number in range(len(part))])
 
     def __len__(self) -> int:
@@ -323,7 +325,7 @@ class Everybody(Sequence[Recording]):
         if key in self.held:
             return self.held[key]
         found: Recording = part[number]
-        if sum(map(_size, self.held.values())) + _size(found) <= _MOST_BYTES:
+        if sum(map(_count_bytes, self.held.values())) + _count_bytes(found) <= _MAX_BYTES:
             self.held[key] = found
         return found
 
@@ -335,12 +337,12 @@ class Everybody(Sequence[Recording]):
         """What is known of each."""
         return [part.labels[number] for part, number in self.places]
 
-    def some(self, numbers: Sequence[int]) -> Everybody:
+    def select_numbers(self, numbers: Sequence[int]) -> AllRecordings:
         """Those of these numbers, in this order."""
         return replace(self, places=[self.places[number] for number in numbers])
 
 
-def _size(recording: Recording) -> int:
+def _count_bytes(recording: Recording) -> int:
     match recording:
         case Video(frames=frames, person_mask=mask):
             return frames.nbytes + (0 if mask is None else mask.nbytes)
@@ -351,7 +353,7 @@ def _size(recording: Recording) -> int:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Knowledge:
+class AttackerKnowledge:
     """What an attacker has.
 
     Args:
@@ -365,7 +367,9 @@ class Knowledge:
     seed: int = 0
 
 
-def of_files(published: Sequence[Path], data: Collection[Any], knowledge: Knowledge) -> Case:
+def make_file_case(
+    published: Sequence[Path], data: Collection[Any], knowledge: AttackerKnowledge
+) -> Case:
     """The case of published files, with their receipts where they have any.
 
     Args:
@@ -377,41 +381,46 @@ def of_files(published: Sequence[Path], data: Collection[Any], knowledge: Knowle
         BadInput: if a file cannot be read, belongs to no recording, or was changed since its
             release; it is named.
     """
-    files, everybody = files_in(published), Everybody.of(data)
-    names = RecordingNames.of(everybody.labels)
-    numbers = [names.number(path, root) for path, root in files]
+    files, everybody = list_files_in(published), AllRecordings.from_data(data)
+    names = RecordingNames.from_labels(everybody.labels)
+    numbers = [names.find_number(path, root) for path, root in files]
     if len(set(numbers)) < len(numbers):
         twice = next(each for at, each in enumerate(numbers) if each in numbers[:at])
         raise BadInput(
             f"Expected one published file of a recording, got several of "
             f"{everybody.labels[twice].name}; attack them one after the other."
         )
-    mechanism = released_by([path for path, _ in files])
-    raw = everybody.some(numbers)
+    mechanism = find_mechanism([path for path, _ in files])
+    raw = everybody.select_numbers(numbers)
     return Case(
-        known=_known(everybody, numbers, knowledge),
+        known=_select_known(everybody, numbers, knowledge),
         targets=PublishedFiles(paths=[path for path, _ in files], raw=raw),
         raw=raw,
-        release=None if mechanism is None else in_memory(mechanism, seed=knowledge.seed),
+        release=None if mechanism is None else make_memory_release(mechanism, seed=knowledge.seed),
         mechanism=mechanism,
         seed=knowledge.seed,
     )
 
 
-def of_mechanism(mechanism: Mechanism, data: Collection[Any], knowledge: Knowledge) -> Case:
+def make_mechanism_case(
+    mechanism: Mechanism, data: Collection[Any], knowledge: AttackerKnowledge
+) -> Case:
     """The case of a part of a data set, released in memory; nothing is published.
 
     The part is the one that was chosen, else that for tests. An attacker who holds recordings of
     the same people or places holds every other one of each; the rest is released.
     """
-    everybody = Everybody.of(data)
-    wanted = {each.name for each in data.unless_chosen("test").labels}
+    everybody = AllRecordings.from_data(data)
+    wanted = {each.name for each in data.select_default_part("test").labels}
     numbers = [at for at, each in enumerate(everybody.labels) if each.name in wanted]
-    numbers = _left_to_publish(everybody, numbers, knowledge.whose)
-    raw, release = everybody.some(numbers), in_memory(mechanism, seed=knowledge.seed)
+    numbers = _select_targets(everybody, numbers, knowledge.whose)
+    raw, release = (
+        everybody.select_numbers(numbers),
+        make_memory_release(mechanism, seed=knowledge.seed),
+    )
     return Case(
-        known=_known(everybody, numbers, knowledge),
-        targets=Each(raw, release),
+        known=_select_known(everybody, numbers, knowledge),
+        targets=MappedRecordings(raw, release),
         raw=raw,
         release=release,
         mechanism=mechanism,
@@ -419,7 +428,7 @@ def of_mechanism(mechanism: Mechanism, data: Collection[Any], knowledge: Knowled
     )
 
 
-def _left_to_publish(everybody: Everybody, numbers: list[int], whose: Whose) -> list[int]:
+def _select_targets(everybody: AllRecordings, numbers: list[int], whose: Whose) -> list[int]:
     label = {"same people": "subject", "same places": "place"}.get(whose)
     if label is None:
         return numbers
@@ -436,11 +445,11 @@ def _left_to_publish(everybody: Everybody, numbers: list[int], whose: Whose) -> 
     return left
 
 
-def in_memory(mechanism: Mechanism, *, seed: int) -> Released:
+def make_memory_release(mechanism: Mechanism, *, seed: int) -> ReleaseFunction:
     """What a mechanism makes of a recording; of the same one always the same."""
 
-    def release(recording: Recording) -> Recording:
-        noise = Noise(seed=_seed(recording, seed))
+    def release_in_memory(recording: Recording) -> Recording:
+        noise = Noise(seed=_derive_seed(recording, seed))
         if isinstance(recording, Photo):
             made = mechanism.apply(Video(frames=recording.image[None], rate_hz=1.0), noise)
             return replace(recording, image=arrays_of(made)[0][0])
@@ -449,17 +458,17 @@ def in_memory(mechanism: Mechanism, *, seed: int) -> Released:
             return replace(recording, values=values.astype(np.float32))
         return replace(recording, frames=values)
 
-    return release
+    return release_in_memory
 
 
-def _seed(recording: Recording, seed: int) -> int:
+def _derive_seed(recording: Recording, seed: int) -> int:
     values = recording.image if isinstance(recording, Photo) else arrays_of(recording)[0]
     digest = hashlib.sha256(np.ascontiguousarray(values).tobytes())
     digest.update(seed.to_bytes(8, "big", signed=True))
     return int.from_bytes(digest.digest()[:6], "big")
 
 
-_THEIRS: dict[Whose, str] = {
+_WHOSE_WORDS: dict[Whose, str] = {
     "same people": "the same people",
     "same places": "the same places",
     "other people": "other people",
@@ -467,22 +476,25 @@ _THEIRS: dict[Whose, str] = {
 }
 
 
-def _known(everybody: Everybody, published: Sequence[int], knowledge: Knowledge) -> Everybody:
+def _select_known(
+    everybody: AllRecordings, published: Sequence[int], knowledge: AttackerKnowledge
+) -> AllRecordings:
     """The attacker's own recordings: never one of those that were published."""
     labels, out = everybody.labels, set(published)
-    is_theirs = _whose(knowledge.whose, [labels[number] for number in published])
+    is_theirs = _make_relation_test(knowledge.whose, [labels[number] for number in published])
     found = [number for number, each in enumerate(labels) if number not in out and is_theirs(each)]
     if not found and knowledge.whose != "nobody":
         raise BadInput(
-            f"Expected recordings of {_THEIRS[knowledge.whose]} beside the {len(out)} published "
+            f"Expected recordings of {_WHOSE_WORDS[knowledge.whose]} beside the {len(out)} "
+            "published "
             "ones for the attacker to hold, got none; publish some of their recordings only."
         )
     rng = np.random.default_rng(knowledge.seed)
     some = sorted(rng.permutation(len(found))[: knowledge.holds].tolist())
-    return everybody.some([found[at] for at in some])
+    return everybody.select_numbers([found[at] for at in some])
 
 
-def _whose(whose: Whose, published: Sequence[Labels]) -> Callable[[Labels], bool]:
+def _make_relation_test(whose: Whose, published: Sequence[Labels]) -> Callable[[Labels], bool]:
     people = {each.subject for each in published} - {None}
     places = {each.place for each in published} - {None}
     match whose:
@@ -496,12 +508,12 @@ def _whose(whose: Whose, published: Sequence[Labels]) -> Callable[[Labels], bool
             return lambda one: False
 
 
-def model_case(
+def make_model_case(
     model: Path | str,
     data: Collection[Any],
     *,
     seed: int = 0,
-    told: Told = silent,
+    told: ProgressCallback = ignore_progress,
 ) -> ModelCase:
     """A published model, with units that it learned from and as many others.
 
@@ -521,11 +533,11 @@ def model_case(
     path = Path(model)
     receipt, trained = check_receipt(path), load_model(path)
     method = _method_of(receipt, trained)
-    taught, tested = (split_of(data.part(name), name) for name in ("train", "test"))
+    taught, tested = (select_split(data.select_part(name), name) for name in ("train", "test"))
     _check_same(taught, trained, receipt, method)
-    inside, outside = (_rows(each, method, trained, told) for each in (taught, tested))
+    inside, outside = (_read_unit_rows(each, method, trained, told) for each in (taught, tested))
     rng = np.random.default_rng(seed)
-    rows, always = _halved(inside, outside, rng=rng)
+    rows, always = _balance_rows(inside, outside, rng=rng)
     training = ShadowTraining(
         rows=rows,
         method=method,
@@ -533,23 +545,23 @@ def model_case(
         classes=len(trained.classes),
         always=always,
     )
-    at, whose = units_in(rows)
+    at, whose = list_unit_rows(rows)
     _, tail = trained.network.split(trained.net, method.part)
     return ModelCase(
         targets=rows.targets.numpy()[at],
         whose=whose,
         learn=training,
-        overfit=training.overfitted(),
-        outputs=outputs_of(tail, rows),
-        members=np.arange(rows.units) < rows.units // 2,
-        allowed=_allowed(receipt, method, inside.units),
+        overfit=training.make_overfitting(),
+        outputs=compute_outputs(tail, rows),
+        members=np.arange(rows.num_units) < rows.num_units // 2,
+        allowed=_make_ceiling(receipt, method, inside.num_units),
         of="people" if method.unit == "subject" else "recordings",
         seed=seed,
     )
 
 
-def _method_of(receipt: Receipt, trained: Trained) -> Method:
-    method = promise_of(receipt)
+def _method_of(receipt: Receipt, trained: TrainedNetwork) -> Method:
+    method = make_promise(receipt)
     if not isinstance(method, Method) or method.HAS_PUBLIC or trained.network.KIND != Medium.VIDEOS:
         raise BadInput(
             f"Expected a model of videos by a method that learns from whole recordings, got "
@@ -559,9 +571,9 @@ def _method_of(receipt: Receipt, trained: Trained) -> Method:
 
 
 def _check_same(
-    taught: Collection[Any], trained: Trained, receipt: Receipt, method: Method
+    taught: Collection[Any], trained: TrainedNetwork, receipt: Receipt, method: Method
 ) -> None:
-    said, own = trained.said.get("learned"), public_part_of(taught)
+    said, own = trained.said.get("learned"), describe_public_part(taught)
     if said and own and said != own:
         raise BadInput(
             f"Expected the data set that the model learned from, {said}, got {own}; check --data "
@@ -577,22 +589,26 @@ def _check_same(
         )
 
 
-def _rows(data: Collection[Any], method: Method, trained: Trained, told: Told) -> Rows:
-    reader = Films(method, trained.network, trained.classes)
+def _read_unit_rows(
+    data: Collection[Any], method: Method, trained: TrainedNetwork, told: ProgressCallback
+) -> Rows:
+    reader = FilmReader(method, trained.network, trained.classes)
     trunk, _ = trained.network.split(trained.net, method.part)
-    with learner.rows_of(data, reader, trunk, memory=Memory(), tell=told) as (rows, _):
+    with learner.rows_of(data, reader, trunk, memory=MemorySettings(), tell=told) as (rows, _):
         return Rows(
             private=rows.private.clone(), public=None, targets=rows.targets, slots=rows.slots
         )
 
 
-def _halved(inside: Rows, outside: Rows, *, rng: np.random.Generator) -> tuple[Rows, np.ndarray]:
+def _balance_rows(
+    inside: Rows, outside: Rows, *, rng: np.random.Generator
+) -> tuple[Rows, np.ndarray]:
     """As many units of both sides, one side after the other, and the slots of the rest within."""
-    count = min(inside.units, outside.units)
-    order, others = (rng.permutation(each.units) for each in (inside, outside))
+    count = min(inside.num_units, outside.num_units)
+    order, others = (rng.permutation(each.num_units) for each in (inside, outside))
     width = max(inside.slots.shape[1], outside.slots.shape[1])
-    first = _wider(inside.slots, width)
-    second = _wider(outside.slots, width)
+    first = _pad_slots(inside.slots, width)
+    second = _pad_slots(outside.slots, width)
     second = np.where(second >= 0, second + len(inside.private), -1)
     rows = Rows(
         private=torch.cat([inside.private, outside.private]),
@@ -603,19 +619,22 @@ def _halved(inside: Rows, outside: Rows, *, rng: np.random.Generator) -> tuple[R
     return rows, first[order[count:]]
 
 
-def _wider(slots: np.ndarray, width: int) -> np.ndarray:
+def _pad_slots(slots: np.ndarray, width: int) -> np.ndarray:
     return np.pad(slots, ((0, 0), (0, width - slots.shape[1])), constant_values=-1)
 
 
-def _allowed(receipt: Receipt, method: Method, units: int) -> Any:
+def _make_ceiling(receipt: Receipt, method: Method, units: int) -> Any:
     """By the receipt's event, for a unit in place of which there was another."""
     if receipt.is_rehearsal or receipt.guarantee.epsilon is None:
         return None
     relation, event = Relation.REPLACE_ONE, receipt.dp_event
-    epsilon = planned(method, units).epsilon(relation)
+    epsilon = make_training_plan(method, units).compute_epsilon(relation)
 
-    def most(rate: float) -> float:
+    def max_success(rate: float) -> float:
         missed = false_negative_rate(rate, event, relation=relation)
-        return min(1 - missed, power(rate, epsilon=epsilon, delta=method.delta, is_gaussian=False))
+        return min(
+            1 - missed,
+            compute_max_power(rate, epsilon=epsilon, delta=method.delta, is_gaussian=False),
+        )
 
-    return most
+    return max_success

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TypedDict
 
 from masquerade import _check, _json, catalog
-from masquerade._formatting import shown, shown_below
-from masquerade.audits.bounds import confidence_each, least, poisson_tradeoff
-from masquerade.audits.canaries import Flock, MadeUpFilms, Sung, sing_again
+from masquerade._formatting import format_rounded_down, format_rounded_up
+from masquerade.audits.bounds import choose_smallest_bound, confidence_each, poisson_tradeoff
+from masquerade.audits.canaries import CanaryRun, CanarySet, MadeUpFilms, repeat_canaries
 from masquerade.audits.game import Claim, Game, MechanismGame
 from masquerade.audits.one_run import one_run_coins, one_run_poisson
 from masquerade.audits.paper_games import MaskDpBatches, VideoDprpValue
@@ -19,29 +19,29 @@ from masquerade.collection import Medium
 from masquerade.errors import BadInput
 from masquerade.guarantee import Relation
 from masquerade.mechanism import VideoMechanism
-from masquerade.networks.network import MvitSmall, Network, network_of
+from masquerade.networks.network import MvitSmall, Network, make_described_network
 from masquerade.noise import Noise
 from masquerade.publish.models import make_method
-from masquerade.publish.receipts import check_receipt, promise_of
+from masquerade.publish.receipts import check_receipt, make_promise
 from masquerade.publish.recording import make_mechanism
-from masquerade.result import Answer
+from masquerade.result import CommandResult
 from masquerade.scores import Evidence
 from masquerade.training.ensemble import Ensemble
-from masquerade.training.learner import Tell, said_of
-from masquerade.training.method import Method, WithPublic
+from masquerade.training.learner import ProgressCallback, read_model_fields
+from masquerade.training.method import Method, PromiseWithPublic
 
-_METHODS = (  # canaries know these
+_CANARY_METHODS = (  # canaries know these
     *("dp_sgd", "feature_dp", "feature_projective", "mask_dp", "multi_clip", "pate", "projected"),
     "tempdiff",
 )
 
 
-def games() -> dict[str, str]:
+def list_games() -> dict[str, str]:
     """The names that can be played, and the room of each."""
-    found = {name: "audits" for name in catalog.names("audits")}
+    found = {name: "audits" for name in catalog.list_entries("audits")}
     formal = (
         name
-        for name in catalog.names("mechanisms")
+        for name in catalog.list_entries("mechanisms")
         if not catalog.is_a("mechanisms", name, "Heuristic")
     )
     return found | {name: "mechanisms" for name in formal}
@@ -49,10 +49,10 @@ def games() -> dict[str, str]:
 
 def find_game(name: str) -> Game:
     """The game of that name: one of `masquerade.audits`, or a mechanism's own worst case."""
-    if name not in games():
-        raise ValueError(_check.unknown("game", name, (*games(), *_METHODS)))
-    example = catalog.example(games()[name], name)
-    if games()[name] == "audits":
+    if name not in list_games():
+        raise ValueError(_check.describe_unknown("game", name, (*list_games(), *_CANARY_METHODS)))
+    example = catalog.make_example(list_games()[name], name)
+    if list_games()[name] == "audits":
         game: Game = example
         return game
     trials = 4_000 if isinstance(example, VideoMechanism) else 10_000  # of which each costs more
@@ -71,7 +71,7 @@ def audit_game(
         noise: of the mechanism; by default the operating system.
     """
     scores = game.play(game.trials if trials is None else trials, noise or Noise())
-    return game.evidence(scores, confidence=confidence)
+    return game.compute_evidence(scores, confidence=confidence)
 
 
 AUDIT_COLUMNS = (
@@ -108,7 +108,7 @@ def make_short_games() -> dict[str, Game]:
 
 def play_games(
     chosen: Mapping[str, Game],
-    progress: Tell = lambda what, done, total: None,
+    progress: ProgressCallback = lambda what, done, total: None,
     *,
     confidence: float = 0.95,
 ) -> Played:
@@ -124,24 +124,26 @@ def list_audit_rows(played: Played) -> list[tuple[str, ...]]:
     """A line for each game, as `AUDIT_COLUMNS` has it."""
     rows: list[tuple[str, ...]] = []
     for name, (claim, evidence) in played.items():
-        verdict = evidence.verdict(claim.epsilon).partition(":")[0].partition(".")[0]
-        amount = f"({shown(claim.epsilon)}, {shown(claim.delta)})"
+        verdict = evidence.describe_verdict(claim.epsilon).partition(":")[0].partition(".")[0]
+        amount = f"({format_rounded_up(claim.epsilon)}, {format_rounded_up(claim.delta)})"
         claimed = f"{amount} for one {claim.unit}: {claim.source}"
-        measured = shown_below(evidence.epsilon_at_least, 4)
-        most = "-" if evidence.most is None else shown_below(evidence.most, 4)
+        measured = format_rounded_down(evidence.epsilon_at_least, 4)
+        most = "-" if evidence.most is None else format_rounded_down(evidence.most, 4)
         trials = str(evidence.trials)
         rows.append((name, claimed, measured, most, trials, verdict, evidence.assumes))
     return rows
 
 
-_BOUNDS = {  # how each is called in a line
+_BOUND_NAMES = {  # how each is called in a line
     "curve": "whole curve",
     "coins": "coins alone",
     "independent": "as independent trials",
 }
-_FEWEST = 48  # units, of which a quarter are films
-_MOST_ALONG = 500  # canaries of a subspace, which has a direction for each
-_NO_RECORDING = "No private recording was read and no ledger charged; the model was thrown away."
+_MIN_UNITS = 48  # units, of which a quarter are films
+_MAX_SUBSPACE_CANARIES = 500  # canaries of a subspace, which has a direction for each
+_NO_RECORDING_NOTE = (
+    "No private recording was read and no ledger charged; the model was thrown away."
+)
 
 
 class SampledRun(TypedDict):
@@ -169,7 +171,7 @@ class Claimant:
     network: Network = field(default_factory=MvitSmall)
 
 
-def of_method(name: str, *, epsilon: float | None, form: str | None) -> Claimant:
+def make_method_claimant(name: str, *, epsilon: float | None, form: str | None) -> Claimant:
     """A method of that name, with its usual settings but for those given."""
     usual = make_method(name, epsilon=8.0, unit="subject")
     unit = "video" if isinstance(usual, Method) else "subject"
@@ -180,7 +182,7 @@ def of_method(name: str, *, epsilon: float | None, form: str | None) -> Claimant
     return Claimant(method=make_method(name, epsilon=target, unit=unit, **given))
 
 
-def of_model(path: Path) -> Claimant:
+def make_model_claimant(path: Path) -> Claimant:
     """The method that a model's receipt tells of, with as many units and the same network.
 
     Raises:
@@ -189,13 +191,13 @@ def of_model(path: Path) -> Claimant:
     receipt = check_receipt(path)
     if receipt.guarantee.epsilon is None:
         raise BadInput(f"Expected a model with a claim to put to the test, got {path.name}.")
-    promise = promise_of(receipt)
-    method = promise.method if isinstance(promise, WithPublic) else promise
+    promise = make_promise(receipt)
+    method = promise.method if isinstance(promise, PromiseWithPublic) else promise
     if isinstance(method, Ensemble):
         return Claimant(method=method)
     if not isinstance(method, Method):
         raise BadInput(f"Expected a model (.safetensors), got {path.name}; audit its mechanism.")
-    network = network_of(said_of(path))
+    network = make_described_network(read_model_fields(path))
     if network.KIND is not Medium.VIDEOS:
         raise BadInput(
             f"Expected a network for videos, got {network.name}: its gradients have a way of their "
@@ -206,40 +208,44 @@ def of_model(path: Path) -> Claimant:
     return Claimant(method=method, units=receipt.shapes[0][0], network=network)
 
 
-def claim_of(method: Method, sung: Sung) -> Claim:
+def make_claim(method: Method, sung: CanaryRun) -> Claim:
     """What the method promises for that many units; of a published form, what its paper does."""
     plan = sung.plan
-    is_published = method.shares_batch  # whose paper takes the batch to be secret
+    is_published = method.is_batch_shared  # whose paper takes the batch to be secret
     return Claim(
-        epsilon=method.epsilon if is_published else plan.epsilon(method.met),
+        epsilon=method.epsilon if is_published else plan.compute_epsilon(method.target_relation),
         delta=plan.delta,
-        unit=f"{method.unit}, {method.met.value}",
+        unit=f"{method.unit}, {method.target_relation.value}",
         source=f"{method.name}{', as published' if is_published else ''}: {plan.sampler.units} "
         f"units, {plan.steps} steps, noise multiplier {plan.noise_multiplier:.4g}",
     )
 
 
-def evidence_of(
-    runs: Sequence[Sung], method: Method, *, confidence: float
+def measure_evidence(
+    runs: Sequence[CanaryRun], method: Method, *, confidence: float
 ) -> dict[str, dict[str, Evidence]]:
     """Every bound on what every attack showed in all runs, each at that confidence by itself."""
     each = confidence_each(confidence, runs=len(runs))
-    one_by_one = [_of_one_run(sung, method, confidence=each) for sung in runs]
+    one_by_one = [_measure_run_evidence(sung, method, confidence=each) for sung in runs]
     return {
         attack: {
-            bound: least([one[attack][bound] for one in one_by_one], confidence=confidence)
+            bound: choose_smallest_bound(
+                [one[attack][bound] for one in one_by_one], confidence=confidence
+            )
             for bound in bounds
         }
         for attack, bounds in one_by_one[0].items()
     }
 
 
-def _of_one_run(sung: Sung, method: Method, *, confidence: float) -> dict[str, dict[str, Evidence]]:
+def _measure_run_evidence(
+    sung: CanaryRun, method: Method, *, confidence: float
+) -> dict[str, dict[str, Evidence]]:
     delta, found = sung.plan.delta, dict[str, dict[str, Evidence]]()
     run: SampledRun = {
         "sampling_prob": sung.plan.sampler.sampling_prob,
         "steps": sung.plan.steps,
-        "relation": method.met,
+        "relation": method.target_relation,
         "delta": delta,
         "confidence": confidence,
     }
@@ -252,14 +258,14 @@ def _of_one_run(sung: Sung, method: Method, *, confidence: float) -> dict[str, d
     return found
 
 
-def audited(
+def audit_claimant(
     claimant: Claimant,
     *,
     canaries: int,
     films: int,
     repeats: int = 1,
     confidence: float = 0.95,
-    tell: Tell = lambda what, done, total: None,
+    tell: ProgressCallback = lambda what, done, total: None,
 ) -> tuple[Claim, dict[str, dict[str, Evidence]]]:
     """Claim and evidence: one training run with canaries, or several.
 
@@ -275,34 +281,34 @@ def audited(
     if not isinstance(method, Method) or not method.HAS_PRIVATE:
         raise ValueError(f"Expected a method that learns with noise, got {method.name}.")
     method = replace(method, class_weights=())  # which change no promise
-    films = 0 if method.shares_batch or method.HAS_SUBSPACE else films
-    canaries = min(canaries, _MOST_ALONG) if method.HAS_SUBSPACE else canaries
+    films = 0 if method.is_batch_shared or method.HAS_SUBSPACE else films
+    canaries = min(canaries, _MAX_SUBSPACE_CANARIES) if method.HAS_SUBSPACE else canaries
     if claimant.units is not None:
-        if claimant.units < _FEWEST:
+        if claimant.units < _MIN_UNITS:
             raise ValueError(
-                f"Expected at least {_FEWEST} units, got {claimant.units}: so few coins tell "
+                f"Expected at least {_MIN_UNITS} units, got {claimant.units}: so few coins tell "
                 "nothing. Audit the method by its name."
             )
         films = min(films, claimant.units // 4)
         canaries = min(canaries, claimant.units - films)
-    films = films if films >= _FEWEST // 4 else 0
-    flock = Flock(
+    films = films if films >= _MIN_UNITS // 4 else 0
+    flock = CanarySet(
         planted=canaries,
         films=MadeUpFilms(count=films) if films else None,
         units=claimant.units,
     )
-    sung = sing_again(method, flock, runs=repeats, network=claimant.network, tell=tell)
-    return claim_of(method, sung[0]), evidence_of(sung, method, confidence=confidence)
+    sung = repeat_canaries(method, flock, runs=repeats, network=claimant.network, tell=tell)
+    return make_claim(method, sung[0]), measure_evidence(sung, method, confidence=confidence)
 
 
-def answer(
+def format_audit(
     name: str,
     claim: Claim,
     evidence: Mapping[str, Mapping[str, Evidence]],
     *,
     canaries: int,
     repeats: int,
-) -> Answer:
+) -> CommandResult:
     """What the command line prints; the bound that decides is fixed beforehand.
 
     It is the one by the whole curve, of planted canaries: it holds although they share a run.
@@ -311,35 +317,36 @@ def answer(
     deciding = evidence["planted"]["curve"]
     is_refuted = deciding.refutes(claim.epsilon)
     lines = [
-        f"Claim:    epsilon {shown(claim.epsilon)} at delta {shown(claim.delta)} for one "
+        f"Claim:    epsilon {format_rounded_up(claim.epsilon)} at delta "
+        f"{format_rounded_up(claim.delta)} for one "
         f"{claim.unit} ({claim.source})",
-        f"Evidence: epsilon is at least {shown_below(deciding.epsilon_at_least, 4)} with "
-        f"confidence {deciding.confidence:g} ({_counted(repeats)}, {deciding.attack}); "
-        f"{deciding.limit}",
+        f"Evidence: epsilon is at least {format_rounded_down(deciding.epsilon_at_least, 4)} with "
+        f"confidence {deciding.confidence:g} ({_format_runs(repeats)}, {deciding.attack}); "
+        f"{deciding.limit_words}",
         f"Assumes:  {deciding.assumes}",
     ]
     for bounds in evidence.values():
         said = [
-            f"{_BOUNDS[bound]} {shown_below(found.epsilon_at_least, 4)}"
+            f"{_BOUND_NAMES[bound]} {format_rounded_down(found.epsilon_at_least, 4)}"
             for bound, found in bounds.items()
         ]
         attack = next(iter(bounds.values())).attack
         lines.append(f"  {attack}: {', '.join(said)}")
-    return Answer(
+    return CommandResult(
         data={
             "game": name,
-            "claim": _json.encode(claim),
-            "evidence": _json.encode(deciding),
-            "all_evidence": {key: _json.encode(dict(each)) for key, each in evidence.items()},
+            "claim": _json.encode_noun(claim),
+            "evidence": _json.encode_noun(deciding),
+            "all_evidence": {key: _json.encode_noun(dict(each)) for key, each in evidence.items()},
             "canaries": canaries,
             "repeats": repeats,
             "is_private": False,
             "refuted": is_refuted,
         },
-        lines=[*lines, _NO_RECORDING, deciding.verdict(claim.epsilon)],
+        lines=[*lines, _NO_RECORDING_NOTE, deciding.describe_verdict(claim.epsilon)],
         exit_code=5 if is_refuted else 0,
     )
 
 
-def _counted(repeats: int) -> str:
+def _format_runs(repeats: int) -> str:
     return "one run" if repeats == 1 else f"the least of {repeats} runs"

@@ -31,7 +31,7 @@ from masquerade.ledger.content import Content
 from masquerade.ledger.tables import OutOfReach
 from masquerade.mechanism import Mechanism, Value
 from masquerade.noise import Noise
-from masquerade.progress import bars, teller
+from masquerade.progress import make_progress_bars, make_reporter
 from masquerade.receipt import Receipt
 from masquerade.recordings import Photo, Video
 from masquerade.training import views
@@ -46,16 +46,16 @@ from masquerade.training.units import owner_of, private_item, units_of
 class NoBill:
     """There is no ledger: nothing is owed, and nobody can tell what was paid for before."""
 
-    charged: dict[str, Any] = field(default_factory=dict, init=False)
-    spent: str = field(default="", init=False)
+    ledger_fields: dict[str, Any] = field(default_factory=dict, init=False)
+    spending_note: str = field(default="", init=False)
 
-    def reserve(self) -> None:
+    def reserve_budget(self) -> None:
         """Nothing."""
 
-    def vouches_for(self, receipt: Receipt) -> None:
+    def is_paid_by(self, receipt: Receipt) -> None:
         """Nobody can tell."""
 
-    def settle(self, receipt: Receipt) -> None:
+    def settle_charge(self, receipt: Receipt) -> None:
         """Nothing."""
 
 
@@ -74,24 +74,24 @@ class RecordingBill:
     content: Callable[[], Content]
     mechanism: Mechanism
     with_sound: bool
-    charged: dict[str, Any] = field(default_factory=dict, init=False)
-    spent: str = field(default="", init=False)
+    ledger_fields: dict[str, Any] = field(default_factory=dict, init=False)
+    spending_note: str = field(default="", init=False)
 
-    def reserve(self) -> None:
+    def reserve_budget(self) -> None:
         """Charge every account that holds the recording; the spend is on disk afterwards."""
         content = self.content()
-        self.spent = "What was reserved for it is spent."
-        found = self.ledger.reserve(content, self.mechanism, with_sound=self.with_sound)
-        self.charged = {"ledger_sequence": found.sequence, "ledger_head": found.head}
+        self.spending_note = "What was reserved for it is spent."
+        found = self.ledger.reserve_release(content, self.mechanism, with_sound=self.with_sound)
+        self.ledger_fields = {"ledger_sequence": found.sequence, "ledger_head": found.head}
 
-    def vouches_for(self, receipt: Receipt) -> bool:
+    def is_paid_by(self, receipt: Receipt) -> bool:
         """Whether the receipt's spend was recorded here, for this very recording."""
-        return self.ledger.vouches_for(receipt, self.content())
+        return self.ledger.has_spend_for(receipt, self.content())
 
-    def settle(self, receipt: Receipt) -> Exception | None:
+    def settle_charge(self, receipt: Receipt) -> Exception | None:
         """Record the output; where the ledger cannot be told, that may wait: the spend is in it."""
         try:
-            self.ledger.settle(receipt)
+            self.ledger.record_output(receipt)
         except (BadInput, OSError) as error:
             if isinstance(error, ledgers.WrongReceipt):
                 raise
@@ -107,7 +107,7 @@ def refuse_rehearsal(ledger: ledgers.Ledger | None, noise: Noise) -> None:
         )
 
 
-def bill_of(
+def make_recording_bill(
     ledger: ledgers.Ledger | None,
     noise: Noise,
     content: Callable[[], Content],
@@ -122,13 +122,13 @@ def bill_of(
     return RecordingBill(ledger=ledger, content=content, mechanism=mechanism, with_sound=with_sound)
 
 
-_SLIP = ".private-run"
-_PHOTO = b"photo"  # has no mask, and psi of it is its own
+_SLIP_SUFFIX = ".private-run"
+_PHOTO_MASK = b"photo"  # has no mask, and psi of it is its own
 _RELATIONS = (Relation.ZERO_OUT, Relation.REPLACE_ONE)
 Cost: TypeAlias = Callable[..., Run]  # a run, but for its name and its recordings
 
 
-class Watched:
+class NotedRecordings:
     """The very recordings of a collection, or of a list; each is noted when it is handed out."""
 
     def __init__(self, held: Any, note: Callable[[int, Any], None]) -> None:
@@ -157,11 +157,11 @@ class NoRunBill(NoBill):
         self._public: dict[int, Content] = {}
 
     @property
-    def learned(self) -> list[Content]:
+    def training_contents(self) -> list[Content]:
         """What the run learns from, private or public."""
         return [*(content for content, _ in self._seen.values()), *self._public.values()]
 
-    def watch(self, recordings: Any, *, is_public: bool = False) -> Any:
+    def note_contents(self, recordings: Any, *, is_public: bool = False) -> Any:
         """The same recordings; the content of each is noted as it is handed out.
 
         Args:
@@ -169,25 +169,27 @@ class NoRunBill(NoBill):
             is_public: used without noise: nobody whom the ledger protects may be in them.
         """
 
-        def note(index: int, recording: Value) -> None:
+        def note_recording(index: int, recording: Value) -> None:
             if is_public:
-                self._public[index] = Content.of(recording)
+                self._public[index] = Content.from_value(recording)
             else:
-                self._seen[index] = Content.of(recording), mask_of(recording)
+                self._seen[index] = Content.from_value(recording), encode_mask(recording)
 
-        return Watched(recordings, note)
+        return NotedRecordings(recordings, note_recording)
 
-    def owe(self, cost: Cost, units: Sequence[int]) -> None:
+    def set_cost(self, cost: Cost, units: Sequence[int]) -> None:
         """What will be reserved: the cost of one unit, and the unit of each recording."""
 
-    def once(self, draw: Callable[[], np.ndarray], asked: np.ndarray) -> np.ndarray:
+    def draw_labels_once(
+        self, draw: Callable[[], np.ndarray], query_windows: np.ndarray
+    ) -> np.ndarray:
         """Labels of these public windows; a run that is taken up again draws no noise anew."""
         return draw()
 
-    def abandon(self) -> None:
+    def abandon_run(self) -> None:
         """Forget a run that stopped before anybody was charged."""
 
-    def forget(self) -> None:
+    def forget_run(self) -> None:
         """The model stands: nothing is left to take up."""
 
 
@@ -204,22 +206,22 @@ class RunBill(NoRunBill):
         self._ledger = ledger
         self._cost: Cost
         self._units: tuple[int, ...]
-        self._slip = target.with_name(f"{target.name}{_SLIP}")
-        self._labels = target.with_name(f"{target.name}{_SLIP}-labels")
+        self._slip = target.with_name(f"{target.name}{_SLIP_SUFFIX}")
+        self._labels = target.with_name(f"{target.name}{_SLIP_SUFFIX}-labels")
         self._is_new, self._is_asked = not self._slip.is_file(), False
         if self._is_new:
             atomic.write_whole(self._slip, secrets.token_hex(16).encode(), is_private=True)
         self.run_id = self._slip.read_text(encoding="ascii")
 
-    def owe(self, cost: Cost, units: Sequence[int]) -> None:
+    def set_cost(self, cost: Cost, units: Sequence[int]) -> None:
         """By whoever's recordings were read."""
         self._cost, self._units = cost, tuple(units)
 
-    def reserve(self) -> None:
+    def reserve_budget(self) -> None:
         """Charge everyone, once; the spend is on disk when this returns."""
         _refuse_protected(self._ledger, list(self._public.values()))
         seen = [self._seen[index] for index in sorted(self._seen)]
-        run = self._cost(run_id=self.run_id, units=self._units, **_recordings(seen))
+        run = self._cost(run_id=self.run_id, units=self._units, **_make_recording_fields(seen))
         self._is_asked = True  # whatever stops us from here on may come after the charge
         try:
             reservation = self._ledger.reserve_run(run)
@@ -228,21 +230,26 @@ class RunBill(NoRunBill):
         except (BudgetExceeded, ValueError) as error:
             self._is_asked = False  # it refused
             if self._is_new:
-                self.abandon()
+                self.abandon_run()
             elif isinstance(error, BadInput):
                 raise BadInput(
                     f"{error} The run that was begun is named in {self._slip}; without that file "
                     "a new one begins, and is charged."
                 ) from error
             raise
-        self.charged = {"ledger_sequence": reservation.sequence, "ledger_head": reservation.head}
-        self.spent = (
+        self.ledger_fields = {
+            "ledger_sequence": reservation.sequence,
+            "ledger_head": reservation.head,
+        }
+        self.spending_note = (
             "What was reserved for it is spent; the same command goes on with the same run."
         )
 
-    def once(self, draw: Callable[[], np.ndarray], asked: np.ndarray) -> np.ndarray:
+    def draw_labels_once(
+        self, draw: Callable[[], np.ndarray], query_windows: np.ndarray
+    ) -> np.ndarray:
         """Kept in a private file beside the slip; other windows than before are refused."""
-        mark = hashlib.sha256(np.ascontiguousarray(asked).tobytes()).hexdigest()
+        mark = hashlib.sha256(np.ascontiguousarray(query_windows).tobytes()).hexdigest()
         held = json.loads(self._labels.read_bytes()) if self._labels.is_file() else {}
         if held.get("run") != self.run_id:
             labels = draw()
@@ -257,28 +264,28 @@ class RunBill(NoRunBill):
             )
         return np.array(held["drawn"], dtype=np.int64)
 
-    def abandon(self) -> None:
+    def abandon_run(self) -> None:
         """Remove the slip, unless it names a run that was charged."""
         if self._is_new and not self._is_asked:
             self._slip.unlink(missing_ok=True)
 
-    def settle(self, receipt: Receipt) -> None:
+    def settle_charge(self, receipt: Receipt) -> None:
         """Record which model the charge is for, before it stands; another one is refused."""
-        self._ledger.settle(receipt)
+        self._ledger.record_output(receipt)
 
-    def forget(self) -> None:
+    def forget_run(self) -> None:
         """Remove the slip and the labels."""
         self._slip.unlink(missing_ok=True)
         self._labels.unlink(missing_ok=True)
 
 
-def bill_for(ledger: Ledger | None, target: Path, noise: Noise) -> NoRunBill:
+def make_run_bill(ledger: Ledger | None, target: Path, noise: Noise) -> NoRunBill:
     """The ledger's, or one of nothing."""
     refuse_rehearsal(ledger, noise)
     return NoRunBill() if ledger is None else RunBill(ledger, target)
 
 
-def cost_of(
+def make_run_cost(
     method: Method,
     plans: Sequence[TrainingPlan],
     fields: dict[str, Any],
@@ -301,19 +308,19 @@ def cost_of(
 
 def _with_features(cost: Cost, method: Featured, **given: Any) -> Run:
     """What is public of each recording is decided by psi, whatever masks there are."""
-    psi = method.made_public()
-    marks = tuple(psi.mark(is_photo=mask == _PHOTO) for mask in given["masks"])
+    psi = method.make_psi()
+    marks = tuple(psi.hash_rule(is_photo=mask == _PHOTO_MASK) for mask in given["masks"])
     return cost(**given | {"masks": marks})
 
 
-def cost_of_votes(method: Ensemble, reach: int, fields: dict[str, Any]) -> Cost:
+def make_votes_cost(method: Ensemble, reach: int, fields: dict[str, Any]) -> Cost:
     """What a person pays: for all the teachers that they reach, whatever unit is promised."""
-    ballot = replace(method.ballot(reach), teachers_per_subject=reach)
+    ballot = replace(method.make_ballot(reach), teachers_per_subject=reach)
     events = {relation: ballot.event(relation) for relation in _RELATIONS}
     return partial(Run, method=method.name, fields=fields, events=events)
 
 
-def quote(
+def quote_cost(
     ledger: Ledger | None,
     collection: Collection[Any],
     cost: Cost,
@@ -328,16 +335,16 @@ def quote(
     """
     if ledger is None:
         return False
-    _refuse_protected(ledger, [Content.of(recording) for recording in public])
+    _refuse_protected(ledger, [Content.from_value(recording) for recording in public])
     seen, owners = [], []
-    with bars() as progress:
-        tell = teller(progress)
+    with make_progress_bars() as progress:
+        tell = make_reporter(progress)
         for index in range(len(collection)):
             recording = private_item(collection, index)
-            seen.append((Content.of(recording), mask_of(recording)))
+            seen.append((Content.from_value(recording), encode_mask(recording)))
             owners.append(owner_of(recording, index, unit, collection.labels[index].name))
             tell("asking the ledger", index + 1, len(collection))
-    ledger.quote_run(cost(run_id="quote", units=units_of(owners), **_recordings(seen)))
+    ledger.quote_run(cost(run_id="quote", units=units_of(owners), **_make_recording_fields(seen)))
     return True
 
 
@@ -351,13 +358,13 @@ def _refuse_protected(ledger: Ledger, public: Sequence[Content]) -> None:
         )
 
 
-def mask_of(recording: Any) -> bytes:
+def encode_mask(recording: Any) -> bytes:
     """A hash of what is public in a recording; empty where nothing is."""
     if isinstance(recording, Photo):
-        return _PHOTO
-    return views.mark(recording) if isinstance(recording, Video) else b""
+        return _PHOTO_MASK
+    return views.hash_mask_source(recording) if isinstance(recording, Video) else b""
 
 
-def _recordings(seen: Sequence[tuple[Content, bytes]]) -> dict[str, Any]:
-    contents, masks = zip(*seen, strict=True) if seen else ((), ())
+def _make_recording_fields(private_contents: Sequence[tuple[Content, bytes]]) -> dict[str, Any]:
+    contents, masks = zip(*private_contents, strict=True) if private_contents else ((), ())
     return {"contents": contents, "masks": masks}

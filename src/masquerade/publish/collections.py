@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from masquerade import _check, catalog
-from masquerade.collection import About, Collection, Count, Labels, Medium, PublishedCounts
+from masquerade.collection import Collection, CountLine, DataSource, Labels, Medium, PublishedCounts
 from masquerade.datasets.stage import Stage
 from masquerade.errors import BadInput
 from masquerade.io import atomic
@@ -30,13 +30,14 @@ if TYPE_CHECKING:
     from masquerade.training.method import Method
 
 
-_CALLED = {  # parts of photos, the first that there is; MPII's publisher keeps its test's joints
+# parts of photos, the first that there is; MPII's publisher keeps its test's joints
+_SPLIT_SYNONYMS = {
     "train": ("train", "training"),
     "test": ("valid", "test", "val", "validation"),
 }
 
 
-def split_of(collection: Collection[Any], wanted: str) -> Collection[Any]:
+def select_split(collection: Collection[Any], wanted: str) -> Collection[Any]:
     """The part of a data set that is meant, unless its own flag names another one.
 
     Raises:
@@ -44,21 +45,21 @@ def split_of(collection: Collection[Any], wanted: str) -> Collection[Any]:
     """
     if collection.kind != Medium.VIDEOS:
         raise BadInput(f"Expected a data set of videos, got {collection.ABOUT.title}.")
-    return collection.unless_chosen(wanted)
+    return collection.select_default_part(wanted)
 
 
-def photos_of(collection: Collection[Any], wanted: str) -> Collection[Any]:
+def select_photos(collection: Collection[Any], wanted: str) -> Collection[Any]:
     """The photos that are meant, unless a flag names a part; publishers call theirs differently.
 
     Raises:
         BadInput: if it holds no photos.
     """
-    photos = collection.of_kind(Medium.PHOTOS)
-    there = [name for name in _CALLED[wanted] if name in photos.parts]
-    return photos.unless_chosen(there[0] if there else wanted)
+    photos = collection.select_kind(Medium.PHOTOS)
+    there = [name for name in _SPLIT_SYNONYMS[wanted] if name in photos.parts]
+    return photos.select_default_part(there[0] if there else wanted)
 
 
-def signals_of(
+def select_signals(
     collection: Collection[Any], *, public: str = "", test: str = ""
 ) -> dict[str, Collection[Any]]:
     """A data set of signals in three: ``train`` is private, ``public``, and ``test``.
@@ -72,19 +73,20 @@ def signals_of(
         BadInput: if it holds no signals, or nobody knows whose they are.
         ValueError: if subjects are not named, or not there, or if there is a split already.
     """
-    signals = collection.of_kind(Medium.SIGNALS)
+    signals = collection.select_kind(Medium.SIGNALS)
     if "public" not in signals.parts:
-        return _by_subjects(signals, public=public, test=test)
+        return _split_by_subjects(signals, public=public, test=test)
     for split, given in (("public", public), ("test", test)):
         if given:
             raise ValueError(
-                f"Expected no --{split}-subjects with {catalog.name_of(collection).capitalize()}, "
+                f"Expected no --{split}-subjects with "
+                f"{catalog.find_entry_name(collection).capitalize()}, "
                 f"which has its own {split} split, got {given}; leave it out."
             )
-    return {name: signals.part(name) for name in ("train", "public", "test")}
+    return {name: signals.select_part(name) for name in ("train", "public", "test")}
 
 
-def _by_subjects(
+def _split_by_subjects(
     collection: Collection[Any], *, public: str, test: str
 ) -> dict[str, Collection[Any]]:
     bare = [labels.name for labels in collection.labels if labels.subject is None]
@@ -94,7 +96,7 @@ def _by_subjects(
             "manifest with a column subject, or with a column split that says public."
         )
     people = list(dict.fromkeys(str(labels.subject) for labels in collection.labels))
-    named = {"public": _names(public), "test": _names(test)}
+    named = {"public": _parse_names(public), "test": _parse_names(test)}
     for name, chosen in named.items():
         missing = [one for one in chosen if one not in people]
         if missing or not (chosen or name == "test"):
@@ -109,17 +111,17 @@ def _by_subjects(
             f"{public} and --test-subjects {test or 'none'} of {', '.join(people)}; name fewer."
         )
     parts = {"train": tuple(rest), **named}
-    return {name: collection.of_subjects(chosen) for name, chosen in parts.items() if chosen}
+    return {name: collection.select_subjects(chosen) for name, chosen in parts.items() if chosen}
 
 
-def unmasked(collection: Collection[Any]) -> Collection[Any]:
+def remove_masks(collection: Collection[Any]) -> Collection[Any]:
     """The collection as it is on disk, where a door has put masks to its recordings."""
     while hasattr(collection, "unmasked"):
         collection = collection.unmasked
     return collection
 
 
-def public_part_of(collection: Collection[Any]) -> dict[str, Any]:
+def describe_public_part(collection: Collection[Any]) -> dict[str, Any]:
     """Which part of which data set this is, in public words: no paths, no names of people.
 
     Of a made-up world every number that was chosen is said, since nobody lives there. Empty for a
@@ -128,11 +130,11 @@ def public_part_of(collection: Collection[Any]) -> dict[str, Any]:
     Example:
         >>> from pathlib import Path
         >>> from masquerade.datasets.folder import Folder
-        >>> public_part_of(Folder(root=Path("/ward"), split="train"))
+        >>> describe_public_part(Folder(root=Path("/ward"), split="train"))
         {'data': 'folder', 'split': 'train'}
     """
-    collection = unmasked(collection)
-    name = catalog.name_of(collection)
+    collection = remove_masks(collection)
+    name = catalog.find_entry_name(collection)
     if type(collection).__module__ != f"masquerade.datasets.{name}":
         return {}
     values = {each.name: getattr(collection, each.name) for each in fields(collection)}  # type: ignore[arg-type]
@@ -142,38 +144,41 @@ def public_part_of(collection: Collection[Any]) -> dict[str, Any]:
         if isinstance(each.default, str | int | float) or each.name == "split"
     }  # paths and people have no such default
     if collection.ABOUT.is_made_up:
-        said |= {name: _listed(value) for name, value in values.items() if value is not None}
+        said |= {
+            name: _round_trip_json(value) for name, value in values.items() if value is not None
+        }
     if "split" in said:
         said["split"] = collection.part_name
     return {"data": name} | said
 
 
-def _listed(value: object) -> object:
+def _round_trip_json(value: object) -> object:
     """As JSON gives it back."""
     return list(value) if isinstance(value, tuple) else value
 
 
-def is_of_made_up(said: Mapping[str, Any]) -> bool:
+def is_of_made_up(source_facts: Mapping[str, Any]) -> bool:
     """Whether a model learned from people who never lived, and so did what it began with.
 
     Args:
-        said: what its file says of it.
+        source_facts: what its file says of it.
     """
-    name = (said.get("learned") or {}).get("data")
+    name = (source_facts.get("learned") or {}).get("data")
     is_known = (
-        name in catalog.names("datasets") and catalog.example("datasets", name).ABOUT.is_made_up
+        name in catalog.list_entries("datasets")
+        and catalog.make_example("datasets", name).ABOUT.is_made_up
     )
-    return is_known and said.get("first_weights") in ("random", "shipped", "made_up")
+    return is_known and source_facts.get("first_weights") in ("random", "shipped", "made_up")
 
 
-def held_out_by(
-    tested: Collection[Any], said: Mapping[str, Any], *, learned_from: int | None = None
+def explain_held_out(
+    tested: Collection[Any], model_facts: Mapping[str, Any], *, learned_from: int | None = None
 ) -> str:
     """Why a model did not learn from these recordings; empty where it may have.
 
     Args:
         tested: what it is tested on.
-        said: what the model's file says of it; `public_part_of` what it learned from.
+        model_facts: what the model's file says of it; `describe_public_part` what it learned from.
         learned_from: how many of them are on its private list; None where it has none.
 
     Returns:
@@ -181,11 +186,11 @@ def held_out_by(
         ``split`` (a publisher's splits of one list are disjoint), ``named`` (the caller chose the
         people, and a model's file does not say whom it learned from), or nothing.
     """
-    if tested.ABOUT.is_made_up or is_of_made_up(said):
+    if tested.ABOUT.is_made_up or is_of_made_up(model_facts):
         return "made up"
-    learned, here = said.get("learned") or {}, public_part_of(tested)
+    learned, here = model_facts.get("learned") or {}, describe_public_part(tested)
     split, own = here.pop("split", "all"), learned.get("split", "all")
-    is_apart = bool(tested.chosen_subjects) if split == "all" else own not in ("all", split)
+    is_apart = bool(tested.explicit_subjects) if split == "all" else own not in ("all", split)
     if learned_from is not None:  # footage cut or encoded anew is not on the list
         is_other = learned.get("data") not in (None, here.get("data"))
         return "contents" if not learned_from and (is_other or is_apart) else ""
@@ -195,11 +200,11 @@ def held_out_by(
     return "split" if is_one and is_apart else ""
 
 
-def _names(given: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(word.strip() for word in given.split(",") if word.strip()))
+def _parse_names(text: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
 
 
-def guides_of(data: Collection[Any], method: Method) -> Collection[Any] | Sequence[Signal]:
+def select_guides(data: Collection[Any], method: Method) -> Collection[Any] | Sequence[Signal]:
     """Public recordings beside the private ones, where a method needs some."""
     if not method.HAS_SUBSPACE:
         return ()
@@ -209,7 +214,7 @@ def guides_of(data: Collection[Any], method: Method) -> Collection[Any] | Sequen
             f"by public recordings, got {data.ABOUT.title}; use dp_sgd or feature_dp, or train in "
             "Python with public= recordings of your own."
         )
-    return data.part("public")
+    return data.select_part("public")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -220,7 +225,7 @@ class WrappedVideos(Collection[Video]):
         unmasked: the collection.
     """
 
-    ABOUT: ClassVar[About]  # the collection's
+    ABOUT: ClassVar[DataSource]  # the collection's
     unmasked: Collection[Any]
 
     def __post_init__(self) -> None:
@@ -232,9 +237,9 @@ class WrappedVideos(Collection[Video]):
         return self.unmasked.parts
 
     @property
-    def chosen_part(self) -> str | None:
+    def explicit_part(self) -> str | None:
         """The collection's."""
-        return self.unmasked.chosen_part
+        return self.unmasked.explicit_part
 
     @property
     def part_name(self) -> str:
@@ -242,9 +247,9 @@ class WrappedVideos(Collection[Video]):
         return self.unmasked.part_name
 
     @property
-    def chosen_subjects(self) -> tuple[str, ...]:
+    def explicit_subjects(self) -> tuple[str, ...]:
         """The collection's."""
-        return self.unmasked.chosen_subjects
+        return self.unmasked.explicit_subjects
 
     @property
     def activities(self) -> tuple[str, ...]:
@@ -257,15 +262,15 @@ class WrappedVideos(Collection[Video]):
         return self.unmasked.class_source
 
     @property
-    def published(self) -> PublishedCounts:
+    def publisher_counts(self) -> PublishedCounts:
         """The collection's."""
-        return self.unmasked.published
+        return self.unmasked.publisher_counts
 
-    def part(self, name: str) -> Self:
+    def select_part(self, name: str) -> Self:
         """The same of a part of the collection."""
-        return replace(self, unmasked=self.unmasked.part(name))
+        return replace(self, unmasked=self.unmasked.select_part(name))
 
-    def check(self) -> tuple[Count, ...]:
+    def check(self) -> tuple[CountLine, ...]:
         """The collection's."""
         return self.unmasked.check()
 
@@ -273,14 +278,14 @@ class WrappedVideos(Collection[Video]):
         return self.unmasked.labels
 
 
-def probe_file(path: Path | str, *, max_pixels: int = MAX_PIXELS) -> probe.Contents:
+def probe_file(path: Path | str, *, max_pixels: int = MAX_PIXELS) -> probe.FileContents:
     """What a video or picture file holds; it is decoded once, all of it."""
     return probe.probe(Path(path), max_pixels=max_pixels)
 
 
 def read_video(path: Path | str) -> Video:
     """A whole video in memory, as uint8 RGB; for long ones use `release_file`, which streams."""
-    frames, rate_hz = read.whole(Path(path))
+    frames, rate_hz = read.read_whole(Path(path))
     return Video(frames=frames, rate_hz=rate_hz)
 
 
@@ -291,16 +296,16 @@ def make_collection(name: str, /, **options: Any) -> Collection[Any]:
         >>> len(make_collection("stage", split="test"))
         108
     """
-    found: Collection[Any] = type(catalog.example("datasets", name))(**options)
+    found: Collection[Any] = type(catalog.make_example("datasets", name))(**options)
     return found
 
 
-_ACROSS = 8  # pictures in a row
-_TALL = 128  # pixels; larger pictures are shown smaller
-_MOST_FRAMES = 96  # of a recording in a film
+_PICTURES_PER_ROW = 8  # pictures in a row
+_MAX_HEIGHT_PX = 128  # pixels; larger pictures are shown smaller
+_MAX_FRAMES = 96  # of a recording in a film
 
 
-def show(collection: Collection[Any], folder: Path, *, count: int = 12) -> list[Path]:
+def write_sheets(collection: Collection[Any], folder: Path, *, count: int = 12) -> list[Path]:
     """Write pictures of the first recordings of each activity; give the files.
 
     Args:
@@ -309,23 +314,23 @@ def show(collection: Collection[Any], folder: Path, *, count: int = 12) -> list[
         count: how many recordings.
     """
     _check.count(count=count)
-    chosen = [collection[index] for index in pick(collection, count)]
+    chosen = [collection[index] for index in pick_recordings(collection, count)]
     if not chosen:
         raise ValueError("Expected at least one recording, got an empty collection.")
     folder.mkdir(parents=True, exist_ok=True)
     names = getattr(collection, "joint_names", getattr(collection, "JOINTS", ()))
     if isinstance(chosen[0], Signal):
-        files = {"sheet.svg": _signals(chosen[0], collection.activities).encode()}
+        files = {"sheet.svg": _draw_signals(chosen[0], collection.activities).encode()}
     elif isinstance(chosen[0], Photo):
         files = {"sheet.svg": photo_sheet(chosen, names).encode()}
     else:
-        files = {"sheet.svg": video_sheet(chosen).encode(), "film.mp4": film(chosen)}
+        files = {"sheet.svg": video_sheet(chosen).encode(), "film.mp4": encode_film(chosen)}
     for name, data in files.items():
         atomic.write_whole(folder / name, data, is_private=not collection.ABOUT.is_made_up)
     return [folder / name for name in files]
 
 
-def pick(collection: Collection[Any], count: int) -> list[int]:
+def pick_recordings(collection: Collection[Any], count: int) -> list[int]:
     """Indices of ``count`` recordings, one an activity as far as there are, then the next ones."""
     first: dict[str | None, int] = {}
     for index, labels in enumerate(collection.labels):
@@ -337,9 +342,12 @@ def pick(collection: Collection[Any], count: int) -> list[int]:
 
 def video_sheet(videos: Sequence[Video]) -> str:
     """A row of frames for each video."""
-    return sheet.sheet(
+    return sheet.draw_sheet(
         [
-            _strip(video.activity or "video", [_smaller(video.frames[at]) for at in _times(video)])
+            _make_strip(
+                video.activity or "video",
+                [_shrink_image(video.frames[at]) for at in _choose_times(video)],
+            )
             for video in videos
         ]
     )
@@ -350,76 +358,84 @@ def photo_sheet(photos: Sequence[Photo], joint_names: Sequence[str]) -> str:
     pictures = []
     for photo in photos:
         joints = photo.joints if joint_names else None
-        joints = None if joints is None else joints / _step(photo.image)
-        pictures.append(sheet.Picture(image=_smaller(photo.image), joints=joints))
+        joints = None if joints is None else joints / _compute_stride(photo.image)
+        pictures.append(sheet.SheetPicture(image=_shrink_image(photo.image), joints=joints))
     strips = [
-        sheet.Strip(label="" if start else "photos", pictures=pictures[start : start + _ACROSS])
-        for start in range(0, len(pictures), _ACROSS)
+        sheet.SheetStrip(
+            label="" if start else "photos", pictures=pictures[start : start + _PICTURES_PER_ROW]
+        )
+        for start in range(0, len(pictures), _PICTURES_PER_ROW)
     ]
-    return sheet.sheet(strips, joint_names=joint_names)
+    return sheet.draw_sheet(strips, joint_names=joint_names)
 
 
-def film(videos: Sequence[Video]) -> bytes:
+def encode_film(videos: Sequence[Video]) -> bytes:
     """The videos one after the other, as an .mp4; those of another size are left out."""
     shape = videos[0].frames.shape[1:]
     frames = [
         frame
         for video in videos
         if video.frames.shape[1:] == shape
-        for frame in video.frames[:_MOST_FRAMES]
+        for frame in video.frames[:_MAX_FRAMES]
     ]
     stream = io.BytesIO()
     rate = Fraction(videos[0].rate_hz).limit_denominator(1001)
-    writer.write(stream, frames, suffix=".mp4", rate=rate)
+    writer.write_video(stream, frames, suffix=".mp4", rate=rate)
     return stream.getvalue()
 
 
-def together(stage: Stage, index: int) -> str:
+def draw_together(stage: Stage, index: int) -> str:
     """One video of Stage with its mask, its joints and what the actor's wrist would have felt."""
     video = stage[index]
     if not isinstance(video, Video) or video.person_mask is None or video.joints is None:
         raise ValueError(f"Expected a stage of videos, got kind={stage.kind}.")
-    times = _times(video)
+    times = _choose_times(video)
     frames = video.frames[times]
     masks = 255 * np.repeat(video.person_mask[times, ..., None], 3, axis=3)
     joints = [
-        sheet.Picture(image=frame, joints=at)
+        sheet.SheetPicture(image=frame, joints=at)
         for frame, at in zip(frames, video.joints[times], strict=True)
     ]
     strips = [
-        _strip(str(video.activity), frames),
-        _strip("person mask", masks.astype(np.uint8)),
-        sheet.Strip(label="joints", pictures=joints),
+        _make_strip(str(video.activity), frames),
+        _make_strip("person mask", masks.astype(np.uint8)),
+        sheet.SheetStrip(label="joints", pictures=joints),
     ]
-    return sheet.sheet(strips, joint_names=stage.joint_names, wave=stage.wrist(index))
+    return sheet.draw_sheet(strips, joint_names=stage.joint_names, wave=stage.simulate_wrist(index))
 
 
-def _times(video: Video) -> np.ndarray:
+def _choose_times(video: Video) -> np.ndarray:
     """Of the frames that are shown."""
-    return np.linspace(0, len(video.frames) - 1, min(_ACROSS, len(video.frames))).astype(int)
+    return np.linspace(0, len(video.frames) - 1, min(_PICTURES_PER_ROW, len(video.frames))).astype(
+        int
+    )
 
 
-def _strip(label: str, images: Iterable[np.ndarray]) -> sheet.Strip:
-    return sheet.Strip(label=label, pictures=[sheet.Picture(image=image) for image in images])
+def _make_strip(label: str, images: Iterable[np.ndarray]) -> sheet.SheetStrip:
+    return sheet.SheetStrip(
+        label=label, pictures=[sheet.SheetPicture(image=image) for image in images]
+    )
 
 
-def _signals(signal: Signal, activities: Sequence[str]) -> str:
+def _draw_signals(signal: Signal, activities: Sequence[str]) -> str:
     """The first sensor of one recording over time."""
     seconds = np.arange(len(signal.values)) / signal.rate_hz
     lines = [
-        plots.Line(name=name, x=seconds, y=signal.values[:, column])
+        plots.PlotLine(name=name, x=seconds, y=signal.values[:, column])
         for column, name in enumerate(
             signal.channels[:3] or ("x", "y", "z")[: signal.values.shape[1]]
         )
     ]
     title = f"One of {len(activities)} activities at a time, {signal.rate_hz:g} Hz"
-    return plots.draw_lines(lines, plots.Axes(title=title, x_label="seconds", y_label="reading"))
+    return plots.draw_lines(
+        lines, plots.PlotAxes(title=title, x_label="seconds", y_label="reading")
+    )
 
 
-def _step(image: np.ndarray) -> int:
-    return max(1, -(-int(max(image.shape[:2])) // (2 * _TALL)))
+def _compute_stride(image: np.ndarray) -> int:
+    return max(1, -(-int(max(image.shape[:2])) // (2 * _MAX_HEIGHT_PX)))
 
 
-def _smaller(image: np.ndarray) -> np.ndarray:
-    step = _step(image)
+def _shrink_image(image: np.ndarray) -> np.ndarray:
+    step = _compute_stride(image)
     return np.ascontiguousarray(image[::step, ::step])

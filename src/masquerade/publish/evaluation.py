@@ -23,13 +23,18 @@ from masquerade.joints import COCO
 from masquerade.ledger import Content, Ledger
 from masquerade.mechanism import Frames
 from masquerade.networks.network import Network
-from masquerade.progress import bars
-from masquerade.publish.collections import held_out_by, photos_of, split_of, unmasked
-from masquerade.publish.learned import count_learned, learned_path
+from masquerade.progress import make_progress_bars
+from masquerade.publish.collections import (
+    explain_held_out,
+    remove_masks,
+    select_photos,
+    select_split,
+)
+from masquerade.publish.learned import count_learned, training_list_path
 from masquerade.publish.receipts import check_receipt
 from masquerade.quality import picture
 from masquerade.quality.picture import PictureQuality
-from masquerade.quality.pose import FoundPerson, Pckh, TruePerson, coco_table, pckh
+from masquerade.quality.pose import FoundPerson, Pckh, TruePerson, coco_table, compute_pckh
 from masquerade.receipt import Receipt
 from masquerade.recordings import Photo
 from masquerade.training import rows, worn
@@ -37,7 +42,7 @@ from masquerade.training.learner import load_model
 from masquerade.training.rows import FoundJoints
 from masquerade.training.units import outputs_of
 
-_BAR = 40
+_BAR_WIDTH = 40
 ALL = "all"
 
 
@@ -56,7 +61,7 @@ class PoseAccuracy:
     coco: dict[str, dict[str, float]]
 
 
-def pose_accuracy(
+def measure_pose_accuracy(
     net: Any,
     network: Any,
     collection: Collection[Any],
@@ -70,10 +75,12 @@ def pose_accuracy(
     """
     found, photos = rows.guess_joints(net.eval(), network, collection, progress=progress)
     names = collection.joint_names
-    truth = np.stack([_joints_of(photo, len(names)) for photo in photos])
+    truth = np.stack([_list_joints(photo, len(names)) for photo in photos])
     heads = np.array([photo.head_px or math.nan for photo in photos])
-    near, exact = (pckh(found.joints, truth, heads, names=names, share=s) for s in (0.5, 0.1))
-    coco = _coco(found, photos) if names == COCO else {}
+    near, exact = (
+        compute_pckh(found.joints, truth, heads, names=names, share=s) for s in (0.5, 0.1)
+    )
+    coco = _compute_coco_tables(found, photos) if names == COCO else {}
     if not near.counted and not coco:
         raise BadInput(
             "Expected photos with joints, and head sizes or COCO's picture numbers to measure by, "
@@ -85,11 +92,13 @@ def pose_accuracy(
     )
 
 
-def _joints_of(photo: Photo, count: int) -> np.ndarray:
+def _list_joints(photo: Photo, count: int) -> np.ndarray:
     return np.full((count, 2), np.nan) if photo.joints is None else photo.joints
 
 
-def _coco(found: FoundJoints, photos: Sequence[Photo]) -> dict[str, dict[str, float]]:
+def _compute_coco_tables(
+    found: FoundJoints, photos: Sequence[Photo]
+) -> dict[str, dict[str, float]]:
     """COCO's table for all pictures, and for each scenario where pictures have one."""
     rows = [number for number, photo in enumerate(photos) if "image_id" in photo.attributes]
     if not rows:
@@ -101,39 +110,40 @@ def _coco(found: FoundJoints, photos: Sequence[Photo]) -> dict[str, dict[str, fl
     }
     return {
         name: coco_table(
-            [_true(photos[row]) for row in some], [_guess(found, photos, row) for row in some]
+            [_make_true_person(photos[row]) for row in some],
+            [_make_found_person(found, photos, row) for row in some],
         )
         for name, some in chosen.items()
     }
 
 
-def _true(photo: Photo) -> TruePerson:
-    joints = _joints_of(photo, len(COCO))
+def _make_true_person(photo: Photo) -> TruePerson:
+    joints = _list_joints(photo, len(COCO))
     is_labelled = np.isfinite(joints).all(axis=1)
     return TruePerson(
-        picture=_number(photo, "image_id"),
+        picture=_read_photo_number(photo, "image_id"),
         joints=np.where(is_labelled[:, None], joints, 0.0),
         is_labelled=is_labelled,
         box=photo.box or (0.0, 0.0, 0.0, 0.0),
-        area=float(_number(photo, "area_px")),
+        area=float(_read_photo_number(photo, "area_px")),
         is_ignored=not is_labelled.any(),
     )
 
 
-def _guess(found: FoundJoints, photos: Sequence[Photo], row: int) -> FoundPerson:
+def _make_found_person(found: FoundJoints, photos: Sequence[Photo], row: int) -> FoundPerson:
     return FoundPerson(
-        picture=_number(photos[row], "image_id"),
+        picture=_read_photo_number(photos[row], "image_id"),
         joints=found.joints[row],
         score=float(found.scores[row].mean()),
     )
 
 
-def _number(photo: Photo, name: str) -> int:
+def _read_photo_number(photo: Photo, name: str) -> int:
     held = photo.attributes.get(name, 0)
     return held if isinstance(held, int) else 0
 
 
-def said_of_pose(right: PoseAccuracy) -> list[str]:
+def describe_pose_accuracy(right: PoseAccuracy) -> list[str]:
     """In words, with a bar for each group of joints."""
     lines = []
     if right.near is not None and right.exact is not None:
@@ -143,7 +153,7 @@ def said_of_pose(right: PoseAccuracy) -> list[str]:
             "left out."
         )
         lines += [
-            f"{name:8} {'#' * round(_BAR * share / 100):{_BAR}} {share:.1f}"
+            f"{name:8} {'#' * round(_BAR_WIDTH * share / 100):{_BAR_WIDTH}} {share:.1f}"
             for name, share in right.near.groups.items()
         ]
     for name, table in right.coco.items():
@@ -152,7 +162,7 @@ def said_of_pose(right: PoseAccuracy) -> list[str]:
     return lines
 
 
-def data_of_pose(right: PoseAccuracy) -> dict[str, Any]:
+def encode_pose_accuracy(right: PoseAccuracy) -> dict[str, Any]:
     """For JSON."""
     return {
         "pckh_0.5": None if right.near is None else right.near.mean,
@@ -162,7 +172,7 @@ def data_of_pose(right: PoseAccuracy) -> dict[str, Any]:
     }
 
 
-_NAMES = 8
+_MAX_NAMES = 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,7 +193,7 @@ class Accuracy:
         return float(np.mean(list(self.per_class.values())))
 
 
-def accuracy(
+def measure_accuracy(
     net: Any,
     network: Network,
     collection: Collection[Any],
@@ -191,7 +201,7 @@ def accuracy(
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Accuracy:
     """Test a network on every recording's middle segment, or every window of one activity."""
-    test = worn.guesses if network.KIND is Medium.SIGNALS else rows.guess_actions
+    test = worn.predict_segments if network.KIND is Medium.SIGNALS else rows.guess_actions
     found, right = test(net.eval(), network, collection, progress=progress)
     is_right = found == right
     per_class = {
@@ -246,20 +256,23 @@ def evaluate_file(
     receipt = check_receipt(model)  # before anything is made of its bytes
     net, network, names, said = load_model(Path(model))
     if network.KIND is Medium.SIGNALS:
-        test = collection.of_kind(Medium.SIGNALS).unless_chosen("test")
+        test = collection.select_kind(Medium.SIGNALS).select_default_part("test")
     elif network.KIND is Medium.PHOTOS:
-        test = photos_of(collection, "test")
+        test = select_photos(collection, "test")
     else:
-        test = split_of(collection, "test")
-    held_out, is_protected = _judge(Path(model), receipt, test, said, ledger, private=private)
+        test = select_split(collection, "test")
+    held_out, is_protected = _judge_test_data(
+        Path(model), receipt, test, said, ledger, private=private
+    )
     if names != outputs_of(test, network.KIND):
         what = "joints" if network.KIND is Medium.PHOTOS else "classes"
-        more = ", ..." * (len(names) > _NAMES)
+        more = ", ..." * (len(names) > _MAX_NAMES)
         raise BadInput(
-            f"Expected the {what} of the model, in its order ({', '.join(names[:_NAMES])}{more}), "
+            f"Expected the {what} of the model, in its order "
+            f"({', '.join(names[:_MAX_NAMES])}{more}), "
             "got a data set with others; of manifest and folder --classes gives the list."
         )
-    measure: Any = pose_accuracy if network.KIND is Medium.PHOTOS else accuracy
+    measure: Any = measure_pose_accuracy if network.KIND is Medium.PHOTOS else measure_accuracy
     return Evaluation(
         accuracy=measure(net, network, test, progress=progress),
         recordings=len(test),
@@ -269,11 +282,11 @@ def evaluate_file(
     )
 
 
-def _judge(
+def _judge_test_data(
     model: Path,
     receipt: Receipt,
     test: Collection[Any],
-    said: dict[str, Any],
+    model_facts: dict[str, Any],
     ledger: Ledger | None,
     *,
     private: bool,
@@ -283,11 +296,11 @@ def _judge(
     Raises:
         BadInput: if it may have, or if some are protected, unless ``private`` is said.
     """
-    is_listed = learned_path(model).is_file() and not test.ABOUT.is_made_up
+    is_listed = training_list_path(model).is_file() and not test.ABOUT.is_made_up
     is_asked = ledger is not None or is_listed
-    contents = [Content.of(each) for each in unmasked(test)] if is_asked else []
+    contents = [Content.from_value(each) for each in remove_masks(test)] if is_asked else []
     count = count_learned(model, receipt, contents) if is_listed else None
-    held_out = held_out_by(test, said, learned_from=count)
+    held_out = explain_held_out(test, model_facts, learned_from=count)
     protected = 0 if ledger is None else ledger.count_members(contents)
     if protected and not private:
         raise BadInput(
@@ -304,11 +317,11 @@ def _judge(
     return held_out, bool(protected)
 
 
-_ARRAYS = (".npy", ".npz")
+_ARRAY_SUFFIXES = (".npy", ".npz")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _Film:
+class _OpenFilm:
     """A file whose shape is known and whose frames are still to come."""
 
     shape: tuple[int, ...]
@@ -329,11 +342,11 @@ def measure_files(before: Path | str, after: Path | str, *, every: int = 1) -> P
         BadInput: if a file is missing, damaged or holds no video.
         ValueError: if the two differ in length or size.
     """
-    return _compare(_original(Path(before)), _open(Path(after)), every=every)
+    return _compare_films(_open_original(Path(before)), _open_film(Path(after)), every=every)
 
 
-def _original(path: Path) -> _Film:
-    film = _open(path)
+def _open_original(path: Path) -> _OpenFilm:
+    film = _open_film(path)
     if film.is_rounded:
         raise BadInput(
             f"Expected the original in {path} as uint8 RGB, got other numbers; "
@@ -342,21 +355,21 @@ def _original(path: Path) -> _Film:
     return film
 
 
-def _open(path: Path) -> _Film:
+def _open_film(path: Path) -> _OpenFilm:
     suffix = path.suffix.lower()
-    if suffix in _ARRAYS:
+    if suffix in _ARRAY_SUFFIXES:
         return _open_array(path)
     if not video.is_video(path):
-        choices = (*video.SUFFIXES, *_ARRAYS)
-        raise ValueError(_check.unknown("kind of file", suffix or path.name, choices))
-    with bars() as progress:
+        choices = (*video.SUFFIXES, *_ARRAY_SUFFIXES)
+        raise ValueError(_check.describe_unknown("kind of file", suffix or path.name, choices))
+    with make_progress_bars() as progress:
         progress.add_task(f"counting {path.name}", total=None)
         shape = probe.probe(path).shape
-    return _Film(shape=shape, frames=read.frames(path))
+    return _OpenFilm(shape=shape, frames=read.read_frames(path))
 
 
-def _open_array(path: Path) -> _Film:
-    table = arrays.read(path)
+def _open_array(path: Path) -> _OpenFilm:
+    table = arrays.read_array_file(path)
     if len(table.arrays) != 1:
         raise BadInput(
             f"Expected one array in {path}, got {', '.join(table.names)}; save the video alone."
@@ -365,22 +378,22 @@ def _open_array(path: Path) -> _Film:
     if values.ndim != 4 or values.shape[3] != 3:
         raise BadInput(f"Expected video of (T, H, W, 3) in {path}, got shape {values.shape}.")
     if values.dtype == np.uint8:
-        return _Film(shape=values.shape, frames=iter(values))
-    return _Film(shape=values.shape, frames=map(_shown, values), is_rounded=True)
+        return _OpenFilm(shape=values.shape, frames=iter(values))
+    return _OpenFilm(shape=values.shape, frames=map(_round_frame, values), is_rounded=True)
 
 
-def _shown(frame: np.ndarray) -> np.ndarray:
+def _round_frame(frame: np.ndarray) -> np.ndarray:
     """The frame as a screen would show it."""
     shown: np.ndarray = np.clip(np.rint(frame), 0, 255).astype(np.uint8)
     return shown
 
 
-def _compare(before: _Film, after: _Film, *, every: int) -> PictureQuality:
+def _compare_films(before: _OpenFilm, after: _OpenFilm, *, every: int) -> PictureQuality:
     if before.shape != after.shape:
         raise ValueError(
             f"Expected two videos of one length and size, got {before.shape} before and "
             f"{after.shape} after (frames, height, width, channels); cut or scale one of them."
         )
-    with bars() as progress:
+    with make_progress_bars() as progress:
         seen = progress.track(before.frames, total=before.shape[0], description="comparing")
         return picture.measure(seen, after.frames, every=every)

@@ -14,22 +14,22 @@ from pathlib import Path
 from typing import Any
 
 from masquerade import ledger as ledgers
-from masquerade._formatting import counted
-from masquerade.errors import BadInput, exit_code, message
+from masquerade._formatting import format_count
+from masquerade.errors import BadInput, exit_code, format_error
 from masquerade.io import atomic
-from masquerade.io.video import written_suffix
+from masquerade.io.video import choose_suffix
 from masquerade.io.workers import LostWorker, TaskOutcome, WorkerPool
 from masquerade.mechanism import Mechanism
-from masquerade.noise import Noise, folder_seed
+from masquerade.noise import Noise, make_file_seed
 from masquerade.publish import spine
-from masquerade.publish.recording import Options, release_swept
+from masquerade.publish.recording import FileSettings, release_swept
 from masquerade.publish.sources import SUFFIXES
-from masquerade.publish.spine import IfStanding, final_name, stamp
+from masquerade.publish.spine import IfExists, final_name, identify_file
 from masquerade.receipt import Receipt, receipt_path
 
 
 @dataclass(frozen=True, kw_only=True)
-class Job:
+class FileJob:
     """One file of a folder.
 
     Args:
@@ -44,7 +44,7 @@ class Job:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outcome:
+class FileOutcome:
     """What became of a file.
 
     Args:
@@ -68,7 +68,7 @@ class Outcome:
     signing_notes: tuple[str, ...] = ()
 
     @property
-    def data(self) -> dict[str, Any]:
+    def json_fields(self) -> dict[str, Any]:
         """The same for machines."""
         return {
             "source": str(self.source),
@@ -82,7 +82,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Work:
+class FolderSettings:
     """How the files of a folder are worked on.
 
     Args:
@@ -103,7 +103,7 @@ class Work:
     names: Path | None = None
     only: tuple[Path, ...] = ()
 
-    def list_of(self, source: Path, target: Path) -> Path | None:
+    def find_name_list(self, source: Path, target: Path) -> Path | None:
         """The private list of names, if there is one."""
         if self.keep_names:
             return None
@@ -125,38 +125,38 @@ class FolderPlan:
     """
 
     target: Path
-    jobs: list[Job]
-    lost: list[Outcome]
+    jobs: list[FileJob]
+    lost: list[FileOutcome]
     left_alone: int
     hidden: int
     names: dict[str, str] = field(default_factory=dict)
 
     @property
-    def left_out(self) -> list[str]:
+    def omission_notes(self) -> list[str]:
         """What is not released, in words."""
         said = {
             "of no kind that is read": self.left_alone,
             "hidden, or in a hidden folder": self.hidden,
         }
-        return [f"Left alone: {counted(n, 'file')} {what}." for what, n in said.items() if n]
+        return [f"Left alone: {format_count(n, 'file')} {what}." for what, n in said.items() if n]
 
 
-def plan(source: Path, target: Path, work: Work) -> FolderPlan:
+def plan_folder(source: Path, target: Path, work: FolderSettings) -> FolderPlan:
     """Every file and where its output goes; nothing is written."""
     source, target = source.resolve(), target.resolve()
-    every, lost, hidden = (list(work.only), [], 0) if work.only else _everything(source)
+    every, lost, hidden = (list(work.only), [], 0) if work.only else _list_everything(source)
     files = [path for path in every if _is_recording(path)]
     if not files and not lost:
-        raise BadInput(f"Expected recordings in {source}; {_instead(len(every), hidden)}")
+        raise BadInput(f"Expected recordings in {source}; {_describe_contents(len(every), hidden)}")
     known = [str(path.relative_to(source)) for path in files]
-    book = work.list_of(source, target)
-    names = atomic.names_of(known, book) if book is not None else {}
+    book = work.find_name_list(source, target)
+    names = atomic.choose_opaque_names(known, book) if book is not None else {}
     jobs = []
     for place, (path, name) in enumerate(zip(files, known, strict=True)):
         stem = names.get(name) or str(Path(name).with_suffix(""))
-        end = work.suffix or written_suffix(path.suffix)
+        end = work.suffix or choose_suffix(path.suffix)
         end = end.lower() if names else end
-        jobs.append(Job(source=path, target=target / f"{stem}{end}", place=place))
+        jobs.append(FileJob(source=path, target=target / f"{stem}{end}", place=place))
     if len({job.target for job in jobs}) < len(jobs):
         raise ValueError(
             "Expected names that stay apart, got two files of one name and different suffixes; "
@@ -169,7 +169,7 @@ def plan(source: Path, target: Path, work: Work) -> FolderPlan:
     )
 
 
-def named_files(several: Sequence[Path]) -> tuple[Path, tuple[Path, ...]]:
+def find_common_folder(several: Sequence[Path]) -> tuple[Path, tuple[Path, ...]]:
     """The folder that holds several files and folders, and every file that they are.
 
     Raises:
@@ -179,7 +179,7 @@ def named_files(several: Sequence[Path]) -> tuple[Path, tuple[Path, ...]]:
     others = hidden = 0
     for path in several:
         place = path.resolve() if path.is_dir() else path.parent.resolve() / path.name
-        every, lost, unseen = _everything(place) if path.is_dir() else ([place], [], 0)
+        every, lost, unseen = _list_everything(place) if path.is_dir() else ([place], [], 0)
         others, hidden = others + len(every), hidden + unseen
         if lost:
             raise BadInput(f"{lost[0].source}: {lost[0].error}")
@@ -189,7 +189,7 @@ def named_files(several: Sequence[Path]) -> tuple[Path, tuple[Path, ...]]:
             )
         found += [one for one in every if _is_recording(one)]
     if not found:
-        raise BadInput(f"Expected recordings in {several[0]}; {_instead(others, hidden)}")
+        raise BadInput(f"Expected recordings in {several[0]}; {_describe_contents(others, hidden)}")
     return Path(os.path.commonpath([one.parent for one in found])), tuple(sorted(set(found)))
 
 
@@ -210,31 +210,32 @@ def check_folders(source: Path, target: Path, only: Sequence[Path] = ()) -> None
         raise ValueError(f"Expected a folder for the outputs, got the file {target}.")
     if not target.exists() and target.suffix.lower() in SUFFIXES:
         raise ValueError(
-            f"Expected a folder for the outputs of {_of(source, only)}, got {target.name}, "
+            f"Expected a folder for the outputs of {_describe_source(source, only)}, got "
+            f"{target.name}, "
             f"the name of a file; say {target.stem} instead."
         )
 
 
-def _of(source: Path, only: Sequence[Path]) -> str:
-    return counted(len(only), "file") if only else f"the folder {source.name}"
+def _describe_source(source: Path, only: Sequence[Path]) -> str:
+    return format_count(len(only), "file") if only else f"the folder {source.name}"
 
 
-def about_names(names: Path | None) -> str:
+def describe_names(names: Path | None) -> str:
     """What the names of outputs tell, and where the private list of them stands."""
     if names is None:
         return "Names are published as they are and may identify people."
     return f"Names are opaque; which is which stands in {names}, which is private."
 
 
-def _refuse_meeting(source: Path | None, jobs: list[Job]) -> None:
+def _refuse_meeting(source: Path | None, jobs: list[FileJob]) -> None:
     """No output and no receipt may be a private file, by whatever link it is reached."""
-    private = {spine.stamp(job.source) for job in jobs} - {None}
+    private = {spine.identify_file(job.source) for job in jobs} - {None}
     for job in jobs:
         if source is not None and job.target.parent.resolve().is_relative_to(source):
             raise ValueError(f"Expected the output outside of {source}, got {job.target}.")
         for name in (job.target, spine.rehearsal_name(job.target)):
             for path in (name, receipt_path(name)):
-                if spine.stamp(path) in private:
+                if spine.identify_file(path) in private:
                     raise ValueError(
                         f"Expected outputs apart from the private files, got {path}, which is one "
                         "of them; choose another folder."
@@ -246,40 +247,41 @@ def _is_recording(path: Path) -> bool:
     return path.suffix.lower() in SUFFIXES and (path.is_file() or path.is_symlink())
 
 
-def _instead(others: int, hidden: int) -> str:
+def _describe_contents(others: int, hidden: int) -> str:
     if not others and not hidden:
         return "it is empty."
     return (
-        f"there is none among its {counted(others + hidden, 'file')}. These are read, unless they "
+        f"there is none among its {format_count(others + hidden, 'file')}. These are read, unless "
+        "they "
         f"are hidden: {' '.join(SUFFIXES)}."
     )
 
 
-def _everything(folder: Path) -> tuple[list[Path], list[Outcome], int]:
+def _list_everything(folder: Path) -> tuple[list[Path], list[FileOutcome], int]:
     """All files in order of their names, what cannot be seen, and how many recordings are hidden.
 
     Hidden is what has a name that begins with a dot, or stands in such a folder.
     """
     hidden = 0
     files: list[Path] = []
-    lost: list[Outcome] = []
+    lost: list[FileOutcome] = []
 
-    def lose(path: Path, said: str) -> None:
-        lost.append(Outcome(source=path, error=said, exit_code=exit_code(BadInput())))
+    def note_lost(path: Path, reason: str) -> None:
+        lost.append(FileOutcome(source=path, error=reason, exit_code=exit_code(BadInput())))
 
     def is_hidden(path: Path) -> bool:
         return any(part.startswith(".") for part in path.relative_to(folder).parts)
 
-    def miss(error: OSError) -> None:
+    def note_unreadable(error: OSError) -> None:
         if is_hidden(Path(str(error.filename))):
             return
         said = f"Expected a folder that can be read ({error.strerror}); nothing in it was released."
-        lose(Path(str(error.filename)), said)
+        note_lost(Path(str(error.filename)), said)
 
-    for place, folders, names in os.walk(folder, onerror=miss):
+    for place, folders, names in os.walk(folder, onerror=note_unreadable):
         for name in folders:
             if (linked := Path(place, name)).is_symlink() and not is_hidden(linked):
-                lose(linked, "Expected a folder, got a link to one; release it by itself.")
+                note_lost(linked, "Expected a folder, got a link to one; release it by itself.")
         found = [Path(place, name) for name in names]
         hidden += sum(is_hidden(path) and _is_recording(path) for path in found)
         files += [path for path in found if not is_hidden(path)]
@@ -293,9 +295,9 @@ def release_folder(
     *,
     noise: Noise | None = None,
     ledger: ledgers.Ledger | None = None,
-    options: Options | None = None,
-    work: Work | None = None,
-) -> list[Outcome]:
+    options: FileSettings | None = None,
+    work: FolderSettings | None = None,
+) -> list[FileOutcome]:
     """Release all files of a folder into another, each with its receipt.
 
     Outputs get opaque names, and files are worked on in a random order, so that neither names nor
@@ -314,9 +316,9 @@ def release_folder(
     Returns:
         What became of each file, in the order of their names; none is left out.
     """
-    options, work = options or Options(), work or Work()
-    planned = named_plan(Path(source), Path(target), work, options)
-    tidy(planned.target)
+    options, work = options or FileSettings(), work or FolderSettings()
+    planned = make_named_plan(Path(source), Path(target), work, options)
+    sweep_folder(planned.target)
     return release_planned(
         planned, mechanism, noise=noise, ledger=ledger, options=options, work=work
     )
@@ -328,66 +330,70 @@ def release_planned(
     *,
     noise: Noise | None,
     ledger: ledgers.Ledger | None,
-    options: Options,
-    work: Work,
-) -> list[Outcome]:
+    options: FileSettings,
+    work: FolderSettings,
+) -> list[FileOutcome]:
     """Release the files of a plan; see `release_folder`."""
     noise, run = noise or Noise(), secrets.token_hex(6)
     folders = {job.target.parent for job in planned.jobs}
     for folder in folders:
         folder.mkdir(parents=True, exist_ok=True)
-    one = _Release(
+    one = _ReleaseTask(
         mechanism=mechanism,
         run=run,
         ledger=None if ledger is None else ledger.address,
         seed=noise.seed,
         options=replace(options, is_watched=False),
     )
-    progress = _Progress.of(planned.jobs, noise, options)
-    title = counted(len(planned.jobs), "file") if options.is_watched else ""
+    progress = _RunOutputs.from_jobs(planned.jobs, noise, options)
+    title = format_count(len(planned.jobs), "file") if options.is_watched else ""
     pool = WorkerPool(jobs=work.jobs or 0, backend=work.backend, title=title)
-    requests = [_Request.of(job, noise) for job in planned.jobs]
+    requests = [_ReleaseRequest.from_job(job, noise) for job in planned.jobs]
     at_work = pool.run_tasks(one, requests, describe=lambda request: str(request.job.source))
     done = list(planned.lost)
     try:
-        with _cleaning(folders, run), contextlib.closing(at_work):
-            done += map(_released, at_work)
+        with _clean_folders(folders, run), contextlib.closing(at_work):
+            done += map(_make_outcome, at_work)
     except KeyboardInterrupt as stop:
-        raise type(stop)(progress.said(planned.target, ledger)) from stop
+        raise type(stop)(progress.describe_interruption(planned.target, ledger)) from stop
     return sorted(done, key=lambda outcome: outcome.source)
 
 
-def check_names(source: Path, target: Path, work: Work, options: Options) -> Path | None:
+def check_names(
+    source: Path, target: Path, work: FolderSettings, options: FileSettings
+) -> Path | None:
     """Where the private list stands; refuses folders that do not stand apart, and a lost list."""
     check_folders(source, target, work.only)
-    book = work.list_of(source, target)
+    book = work.find_name_list(source, target)
     if book is not None:
-        if work.names is None or options.if_standing is IfStanding.RESUME:
+        if work.names is None or options.if_standing is IfExists.RESUME:
             atomic.refuse_lost(book, target.resolve())
         atomic.check_place(book, target.resolve())
     return book
 
 
-def named_plan(source: Path, target: Path, work: Work, options: Options) -> FolderPlan:
+def make_named_plan(
+    source: Path, target: Path, work: FolderSettings, options: FileSettings
+) -> FolderPlan:
     """A plan whose opaque names are on disk before any output has one."""
     book = check_names(source, target, work, options)
     if book is None:
-        return plan(source, target, work)
-    atomic.sweep(book.parent)
-    with atomic.alone(book):
-        planned = plan(source, target, work)
-        atomic.write(book, planned.names)
+        return plan_folder(source, target, work)
+    atomic.remove_dead_files(book.parent)
+    with atomic.lock_target(book):
+        planned = plan_folder(source, target, work)
+        atomic.write_name_list(book, planned.names)
     secrets.SystemRandom().shuffle(planned.jobs)
     return planned
 
 
-def tidy(target: Path) -> int:
+def sweep_folder(target: Path) -> int:
     """Remove what killed runs have left in a folder of outputs; give how many files."""
-    return sum(atomic.sweep(Path(place)) for place, _, _ in os.walk(target))
+    return sum(atomic.remove_dead_files(Path(place)) for place, _, _ in os.walk(target))
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Request:
+class _ReleaseRequest:
     """A file to be released once, however often it is tried.
 
     Args:
@@ -396,35 +402,35 @@ class _Request:
         before: which output stood there when the run began.
     """
 
-    job: Job
+    job: FileJob
     name: str
     before: tuple[int, int] | None
 
     @classmethod
-    def of(cls, job: Job, noise: Noise) -> _Request:
-        standing = stamp(final_name(job.target, noise))
+    def from_job(cls, job: FileJob, noise: Noise) -> _ReleaseRequest:
+        standing = identify_file(final_name(job.target, noise))
         return cls(job=job, name=secrets.token_hex(16), before=standing)
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Release:
+class _ReleaseTask:
     """Releases one file, in whatever process; what goes wrong with it is its own."""
 
     mechanism: Mechanism
     run: str
     ledger: str | None
     seed: int | None
-    options: Options
+    options: FileSettings
 
-    def __call__(self, request: _Request) -> Outcome:
+    def __call__(self, request: _ReleaseRequest) -> FileOutcome:
         job, options = request.job, self.options
-        noise = Noise(seed=None if self.seed is None else folder_seed(self.seed, job.place))
-        is_ours = stamp(final_name(job.target, noise)) not in (None, request.before)
+        noise = Noise(seed=None if self.seed is None else make_file_seed(self.seed, job.place))
+        is_ours = identify_file(final_name(job.target, noise)) not in (None, request.before)
         if is_ours:  # a worker was killed when all was done
-            options = replace(options, if_standing=IfStanding.RESUME)
+            options = replace(options, if_standing=IfExists.RESUME)
         ledger = None if self.ledger is None else ledgers.Ledger(self.ledger, request=request.name)
         try:
-            with atomic.named(self.run):
+            with atomic.name_run(self.run):
                 done = release_swept(
                     job.source,
                     job.target,
@@ -434,8 +440,8 @@ class _Release:
                     options=options,
                 )
         except Exception as error:
-            return failed(job.source, error)
-        return Outcome(
+            return make_failure(job.source, error)
+        return FileOutcome(
             source=job.source,
             target=done.value,
             already_done=done.stood and not is_ours,
@@ -445,37 +451,37 @@ class _Release:
         )
 
 
-def failed(source: Path, error: Exception) -> Outcome:
+def make_failure(source: Path, error: Exception) -> FileOutcome:
     """What becomes of a file that cannot be released."""
-    return Outcome(source=source, error=message(error), exit_code=exit_code(error))
+    return FileOutcome(source=source, error=format_error(error), exit_code=exit_code(error))
 
 
-def _released(found: TaskOutcome[_Request, Outcome]) -> Outcome:
+def _make_outcome(found: TaskOutcome[_ReleaseRequest, FileOutcome]) -> FileOutcome:
     if isinstance(found.error, LostWorker):
         found.error.add_note("Under a ledger what was reserved for it is spent.")
     if found.error is not None:
-        return failed(found.task.job.source, found.error)
+        return make_failure(found.task.job.source, found.error)
     return found.get_value()
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Progress:
+class _RunOutputs:
     """The outputs of a run, and what stood in their place before if they replace it."""
 
     outputs: dict[Path, tuple[int, int] | None]
     replaces: bool
 
     @classmethod
-    def of(cls, jobs: list[Job], noise: Noise, options: Options) -> _Progress:
-        replaces = options.if_standing is IfStanding.OVERWRITE
+    def from_jobs(cls, jobs: list[FileJob], noise: Noise, options: FileSettings) -> _RunOutputs:
+        replaces = options.if_standing is IfExists.OVERWRITE
         paths = [final_name(job.target, noise) for job in jobs]
-        stamps = {path: stamp(path) if replaces else None for path in paths}
+        stamps = {path: identify_file(path) if replaces else None for path in paths}
         return cls(outputs=stamps, replaces=replaces)
 
-    def said(self, target: Path, ledger: ledgers.Ledger | None) -> str:
+    def describe_interruption(self, target: Path, ledger: ledgers.Ledger | None) -> str:
         """What a stop leaves; counted on disk, where workers may have been quicker."""
-        count = sum(stamp(path) not in (None, old) for path, old in self.outputs.items())
-        every = counted(len(self.outputs), "new output" if self.replaces else "output")
+        count = sum(identify_file(path) not in (None, old) for path, old in self.outputs.items())
+        every = format_count(len(self.outputs), "new output" if self.replaces else "output")
         spent = " What was reserved for files in work is spent." * (ledger is not None)
         advice = (
             "The same command would release, and spend on, all of them again."
@@ -489,14 +495,14 @@ class _Progress:
 
 
 @contextlib.contextmanager
-def _cleaning(folders: set[Path], run: str) -> Iterator[None]:
+def _clean_folders(folders: set[Path], run: str) -> Iterator[None]:
     """Remove what workers that were stopped in the middle have left."""
     try:
         yield
     except BaseException:
         for folder in folders:
-            atomic.abandon(folder, run)
+            atomic.remove_run_files(folder, run)
         raise
     finally:
         for folder in folders:
-            atomic.sweep(folder)
+            atomic.remove_dead_files(folder)

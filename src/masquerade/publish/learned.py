@@ -27,20 +27,20 @@ if TYPE_CHECKING:
     from masquerade.publish.models import FirstWeights
 
 
-SUFFIX = ".private-learned"
+TRAINING_LIST_SUFFIX = ".private-learned"
 
 
-def learned_path(model: Path) -> Path:
+def training_list_path(model: Path) -> Path:
     """Where the list stands.
 
     Example:
-        >>> learned_path(Path("a.safetensors")).name
+        >>> training_list_path(Path("a.safetensors")).name
         'a.safetensors.private-learned'
     """
-    return model.with_name(model.name + SUFFIX)
+    return model.with_name(model.name + TRAINING_LIST_SUFFIX)
 
 
-def write_learned(
+def write_training_list(
     model: Release[Path],
     contents: Iterable[Content],
     collection: Collection[Any],
@@ -58,12 +58,12 @@ def write_learned(
         collection: of them.
         first: the weights that it began with; their list is part of this one.
     """
-    path, before = learned_path(model.value), _lists_of(first)
+    path, before = training_list_path(model.value), _read_training_lists(first)
     if collection.ABOUT.is_made_up or before is None:
         path.unlink(missing_ok=True)
         return model
     salt = secrets.token_hex(16)
-    hashes = sorted({_hash(content, salt) for content in contents})
+    hashes = sorted({_hash_content(content, salt) for content in contents})
     lists = [{"salt": salt, "learned": hashes}, *before]
     said = {"format": 1, "model": model.receipt.output_sha256, "lists": lists}
     try:
@@ -74,13 +74,13 @@ def write_learned(
     return model
 
 
-def _lists_of(first: FirstWeights | None) -> list[dict[str, Any]] | None:
+def _read_training_lists(first: FirstWeights | None) -> list[dict[str, Any]] | None:
     """What first weights have learned from; None where nobody knows."""
     if first is None or first.path is None or first.origin not in ("protected", "unprotected"):
         return []
     said = None
     with contextlib.suppress(BadInput):  # one that cannot be read is none
-        said = _read(first.path)
+        said = _read_training_list(first.path)
     if said is None or said["model"] != first.marks[FIRST_WEIGHTS]["sha256"]:
         return None
     found: list[dict[str, Any]] = said["lists"]
@@ -89,21 +89,21 @@ def _lists_of(first: FirstWeights | None) -> list[dict[str, Any]] | None:
 
 def count_learned(model: Path, receipt: Receipt, contents: Iterable[Content]) -> int | None:
     """How many of these a model learned from; None where it has no list, or that of another one."""
-    if not learned_path(model).is_file():
+    if not training_list_path(model).is_file():
         return None
-    said = _read(model)
+    said = _read_training_list(model)
     if said["model"] != receipt.output_sha256:
         return None
     lists = [(each["salt"], set(each["learned"])) for each in said["lists"]]
-    return sum(any(_hash(one, salt) in known for salt, known in lists) for one in contents)
+    return sum(any(_hash_content(one, salt) in known for salt, known in lists) for one in contents)
 
 
-def _hash(content: Content, salt: str) -> str:
+def _hash_content(content: Content, salt: str) -> str:
     return hmac.digest(bytes.fromhex(salt), content.fingerprint, hashlib.sha256).hex()
 
 
-def _read(model: Path) -> dict[str, Any]:
-    path = learned_path(model)
+def _read_training_list(model: Path) -> dict[str, Any]:
+    path = training_list_path(model)
     try:
         said = json.loads(path.read_bytes())
         if said["format"] != 1:

@@ -21,25 +21,30 @@ from masquerade import catalog
 from masquerade.collection import Collection
 from masquerade.errors import BadInput
 from masquerade.events import DpEvent
-from masquerade.guarantee import Kind
+from masquerade.guarantee import GuaranteeKind
 from masquerade.io import atomic, signatures
 from masquerade.io.video import write as writer
 from masquerade.ledger import Ledger
 from masquerade.mechanism import Plan, Shapes
-from masquerade.networks.network import Network, network_class
+from masquerade.networks.network import Network, find_network_class
 from masquerade.noise import Noise
-from masquerade.publish.bills import NoRunBill, bill_for, cost_of, cost_of_votes
-from masquerade.publish.collections import is_of_made_up, public_part_of
-from masquerade.publish.learned import write_learned
+from masquerade.publish.bills import NoRunBill, make_run_bill, make_run_cost, make_votes_cost
+from masquerade.publish.collections import describe_public_part, is_of_made_up
+from masquerade.publish.learned import write_training_list
 from masquerade.publish.receipts import read_checked
-from masquerade.publish.spine import Place, final_name, placed, publish
+from masquerade.publish.spine import OutputPlace, final_name, hold_place, publish_output
 from masquerade.receipt import Promise, Receipt, Release, receipt_path
 from masquerade.recordings import Signal
 from masquerade.training import learner, teach
 from masquerade.training.ensemble import Ensemble
-from masquerade.training.learner import Reading, Tell, Ways, said_of
+from masquerade.training.learner import (
+    ComputeSettings,
+    ProgressCallback,
+    TrainingRun,
+    read_model_fields,
+)
 from masquerade.training.method import FIRST_WEIGHTS, ORIGINS, Method, promise_from, with_public
-from masquerade.training.teach import School
+from masquerade.training.teach import EnsembleRun
 from masquerade.training.units import outputs_of
 
 
@@ -63,7 +68,7 @@ class FirstWeights:
         found: str | None = self.marks.get(FIRST_WEIGHTS, {}).get("origin")
         return found
 
-    def owed_to(self, ledger: Ledger | None) -> list[DpEvent]:
+    def list_owed_events(self, ledger: Ledger | None) -> list[DpEvent]:
         """What a run has to pay for them: all that this ledger was not charged with.
 
         Where it was, those paid whom the model learned from. What that began with in its turn may
@@ -82,7 +87,10 @@ class FirstWeights:
 
     def check_same(self) -> None:
         """Refuse a file that was changed since it was looked at."""
-        if self.path is not None and _sha256(self.path) != self.marks[FIRST_WEIGHTS]["sha256"]:
+        if (
+            self.path is not None
+            and _hash_weights(self.path) != self.marks[FIRST_WEIGHTS]["sha256"]
+        ):
             raise BadInput(
                 f"Expected {self.path} to stay as it is while a run begins with it; it was "
                 "changed. Try again with a copy of it."
@@ -108,24 +116,26 @@ def find_first_weights(
         ValueError: if they would make the promise of a run untrue: if they learned without a
             guarantee, with one of another unit, or from public parts that no account knows of.
     """
-    found = _find(network, ledger)
+    found = _find_weights(network, ledger)
     for method in methods:
-        _check(found, method, ledger, is_accepted=is_accepted or method.epsilon == math.inf)
+        _check_first_weights(
+            found, method, ledger, is_accepted=is_accepted or method.epsilon == math.inf
+        )
     return found
 
 
-def _find(network: Network, ledger: Ledger | None) -> FirstWeights:
+def _find_weights(network: Network, ledger: Ledger | None) -> FirstWeights:
     path = network.first_weights
     if path is None:
         return FirstWeights()
     if not path.is_file():
         raise BadInput(f"Expected weights at {path}, got nothing; check the name.")
-    mark: dict[str, Any] = {"sha256": _sha256(path)}
+    mark: dict[str, Any] = {"sha256": _hash_weights(path)}
     receipt = None
     if network.has_own_weights:
         origin = "shipped"
     else:
-        origin, receipt = _origin_of(path, ledger)
+        origin, receipt = _find_origin(path, ledger)
     mark["origin"] = origin
     if receipt is not None:
         shapes = [list(shape) for shape in receipt.shapes]
@@ -133,22 +143,22 @@ def _find(network: Network, ledger: Ledger | None) -> FirstWeights:
     return FirstWeights(path=path, marks={FIRST_WEIGHTS: mark}, receipt=receipt)
 
 
-def _sha256(path: Path) -> str:
+def _hash_weights(path: Path) -> str:
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def _origin_of(path: Path, ledger: Ledger | None) -> tuple[str, Receipt | None]:
+def _find_origin(path: Path, ledger: Ledger | None) -> tuple[str, Receipt | None]:
     """Of a file that somebody gave; the receipt, if it has a guarantee that somebody vouches for.
 
     A receipt alone proves nothing: it is this ledger's, or signed by whoever goes on with it.
     """
     said: dict[str, Any] | None = None
     with contextlib.suppress(BadInput):
-        said = said_of(path)
+        said = read_model_fields(path)
     if said is None and not receipt_path(path).is_file():
         return "given", None
-    receipt = _vouched_receipt(path, ledger)
+    receipt = _read_trusted_receipt(path, ledger)
     if said is not None and is_of_made_up(said):
         return "given" if receipt is None else "made_up", None
     if said is not None and said.get(FIRST_WEIGHTS) == "given":
@@ -159,12 +169,14 @@ def _origin_of(path: Path, ledger: Ledger | None) -> tuple[str, Receipt | None]:
     return "unprotected", None
 
 
-def _vouched_receipt(path: Path, ledger: Ledger | None) -> Receipt | None:
+def _read_trusted_receipt(path: Path, ledger: Ledger | None) -> Receipt | None:
     """The receipt of a model, if this ledger has its spend or a key of one's own has signed it."""
     with contextlib.suppress(BadInput):
         checked = read_checked(path)
         receipt, signed = checked.receipt, checked.signature
-        is_own = signed is not None and signed.is_verified and signatures.is_own(signed.key_sha256)
+        is_own = (
+            signed is not None and signed.is_verified and signatures.is_own_key(signed.key_sha256)
+        )
         return receipt if is_own or _is_paid(receipt, ledger) else None
     return None
 
@@ -172,10 +184,10 @@ def _vouched_receipt(path: Path, ledger: Ledger | None) -> Receipt | None:
 def _is_paid(receipt: Receipt, ledger: Ledger | None) -> bool:
     """Whether this ledger was charged for a model."""
     has_entry = ledger is not None and receipt.ledger_sequence is not None
-    return bool(has_entry and ledger and not ledger.strangers([receipt]))
+    return bool(has_entry and ledger and not ledger.find_strangers([receipt]))
 
 
-def _check(
+def _check_first_weights(
     first: FirstWeights, method: Method, ledger: Ledger | None, *, is_accepted: bool
 ) -> None:
     is_charged = ledger is not None
@@ -189,13 +201,17 @@ def _check(
         )
     if first.receipt is not None:
         before = first.receipt.guarantee
-        if ledger and before.kind is Kind.FORMAL_RELAXED and not _is_paid(first.receipt, ledger):
+        if (
+            ledger
+            and before.kind is GuaranteeKind.FORMAL_RELAXED
+            and not _is_paid(first.receipt, ledger)
+        ):
             raise ValueError(
                 f"Expected first weights that this ledger was charged for, got {first.path}, which "
                 "used a part of its recordings without noise: no account was asked whether that "
                 "is public. Train it under this ledger first."
             )
-        wanted = (str(method.unit), method.met)
+        wanted = (str(method.unit), method.target_relation)
         if (str(before.unit), before.relation) != wanted:
             raise ValueError(
                 f"Expected first weights whose guarantee is for one {wanted[0]}, "
@@ -204,7 +220,7 @@ def _check(
             )
 
 
-SHEET = ".public.png"  # after a model's name: public pictures that it learned from
+SHEET_SUFFIX = ".public.png"  # after a model's name: public pictures that it learned from
 
 
 def make_method(name: str, /, **fields: Any) -> Any:
@@ -214,7 +230,7 @@ def make_method(name: str, /, **fields: Any) -> Any:
         >>> make_method("dp_sgd", epsilon=1, unit="video").met.value
         'zero_out'
     """
-    return type(catalog.example("training", name))(**fields)
+    return type(catalog.make_example("training", name))(**fields)
 
 
 def make_network(name: str, /, **fields: Any) -> Network:
@@ -224,7 +240,7 @@ def make_network(name: str, /, **fields: Any) -> Network:
         >>> make_network("lstm", window=64).length
         64
     """
-    return network_class(name)(**fields)
+    return find_network_class(name)(**fields)
 
 
 def train_file(
@@ -236,9 +252,9 @@ def train_file(
     public: Collection[Any] | Sequence[Signal] = (),
     noise: Noise | None = None,
     ledger: Ledger | None = None,
-    ways: Ways | None = None,
+    ways: ComputeSettings | None = None,
     accept_unprotected_weights: bool = False,
-    progress: Tell = lambda what, done, total: None,
+    progress: ProgressCallback = lambda what, done, total: None,
 ) -> Release[Path]:
     """Train, and write the model as safetensors with its receipt beside it.
 
@@ -264,24 +280,26 @@ def train_file(
         FileExistsError: if a model stands there.
         ValueError: if the weights that it begins with would make its promise untrue.
     """
-    ways, noise = ways or Ways(), noise or Noise()
+    ways, noise = ways or ComputeSettings(), noise or Noise()
     first = find_first_weights(
         network, [method], ledger=ledger, is_accepted=accept_unprotected_weights
     )
-    with _begun(Path(target), noise, ledger) as (place, bill):
-        with learner.read(
-            bill.watch(collection),
+    with _begin_run(Path(target), noise, ledger) as (place, bill):
+        with learner.read_recordings(
+            bill.note_contents(collection),
             method,
             network,
-            public=bill.watch(public, is_public=True),
+            public=bill.note_contents(public, is_public=True),
             ways=replace(ways, work=replace(ways.work, name=bill.run_id)),
             tell=progress,
         ) as reading:
             first.check_same()
             promise = with_public(reading.promise, first.marks)
-            cost = cost_of(method, [reading.plan], promise.fields(), owed=first.owed_to(ledger))
-            bill.owe(cost, reading.units)
-            model = _Model(
+            cost = make_run_cost(
+                method, [reading.plan], promise.encode_fields(), owed=first.list_owed_events(ledger)
+            )
+            bill.set_cost(cost, reading.units)
+            model = _ModelOutput(
                 run=reading,
                 promise=promise,
                 network=network,
@@ -289,8 +307,8 @@ def train_file(
                 bill=bill,
                 first=first,
             )
-            done = publish(model, place, noise=noise, bill=bill)
-            return write_learned(done, bill.learned, collection, first=first)
+            done = publish_output(model, place, noise=noise, bill=bill)
+            return write_training_list(done, bill.training_contents, collection, first=first)
 
 
 def teach_file(
@@ -302,7 +320,7 @@ def teach_file(
     noise: Noise | None = None,
     ledger: Ledger | None = None,
     device: str = "cpu",
-    progress: Tell = lambda what, done, total: None,
+    progress: ProgressCallback = lambda what, done, total: None,
 ) -> Release[Path]:
     """Teach a student, and write it as safetensors with its receipt beside it.
 
@@ -324,19 +342,21 @@ def teach_file(
         FileExistsError: if a model stands there.
     """
     noise = noise or Noise()
-    with _begun(Path(target), noise, ledger) as (place, bill):
-        watched = bill.watch(private), bill.watch(public, is_public=True)
-        school = teach.read(*watched, method, device=device, tell=progress)
+    with _begin_run(Path(target), noise, ledger) as (place, bill):
+        watched = bill.note_contents(private), bill.note_contents(public, is_public=True)
+        school = teach.read_ensemble(*watched, method, device=device, tell=progress)
         source = private.class_source
         promise = with_public(school.promise, {"class_source": source} if source else {})
-        bill.owe(cost_of_votes(method, school.reach, promise.fields()), school.units)
-        student = _Model(run=school, promise=promise, network=school.network, of=private, bill=bill)
-        done = publish(student, place, noise=noise, bill=bill)
-        return write_learned(done, bill.learned, private)
+        bill.set_cost(make_votes_cost(method, school.reach, promise.encode_fields()), school.units)
+        student = _ModelOutput(
+            run=school, promise=promise, network=school.network, of=private, bill=bill
+        )
+        done = publish_output(student, place, noise=noise, bill=bill)
+        return write_training_list(done, bill.training_contents, private)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _Model:
+class _ModelOutput:
     """What learns when it is written.
 
     Args:
@@ -348,9 +368,9 @@ class _Model:
         first: the weights that it begins with.
     """
 
-    saved: ClassVar[Mapping[str, Any]] = {}  # there is one way to write it
+    saving_fields: ClassVar[Mapping[str, Any]] = {}  # there is one way to write it
 
-    run: Reading | School
+    run: TrainingRun | EnsembleRun
     promise: Promise
     network: Network
     of: Collection[Any]
@@ -367,60 +387,66 @@ class _Model:
         return self.promise.plan(self.shapes)
 
     @property
-    def along(self) -> tuple[str, ...]:
+    def companion_suffixes(self) -> tuple[str, ...]:
         """Public pictures to be looked at, where a method has some."""
-        return () if self._sheet is None else (SHEET,)
+        return () if self._public_sheet is None else (SHEET_SUFFIX,)
 
     @property
-    def _sheet(self) -> np.ndarray | None:
-        return self.run.sheet if isinstance(self.run, Reading) else None
+    def _public_sheet(self) -> np.ndarray | None:
+        return self.run.sheet if isinstance(self.run, TrainingRun) else None
 
     def write(
         self, stream: BinaryIO, others: Mapping[str, BinaryIO], noise: Noise
     ) -> Mapping[str, int]:
         """Learn; beside the model are the public pictures that were learned from."""
-        learned: dict[str, Any] = {"learned": public_part_of(self.of)}
+        learned: dict[str, Any] = {"learned": describe_public_part(self.of)}
         learned[FIRST_WEIGHTS] = self.first.origin or "random"
         run = self.run
-        if isinstance(run, Reading):
+        if isinstance(run, TrainingRun):
             net = run.learn(noise)
             learned = {"part": run.method.part} | learned
         else:
-            labels = self.bill.once(lambda: run.labels(run.votes(), noise), run.queries)
+            labels = self.bill.draw_labels_once(
+                lambda: run.sample_labels(run.collect_votes(), noise), run.queries
+            )
             run.tell("votes", len(labels), len(labels))
-            net = run.student(labels)
+            net = run.train_student(labels)
         names = outputs_of(self.of, self.network.KIND)
-        stream.write(learner.encoded(net, self.network, names, learned))
-        if self._sheet is not None:
-            writer.write(others[SHEET], [self._sheet], suffix=".png", rate=Fraction(1))
+        stream.write(learner.encode_model(net, self.network, names, learned))
+        if self._public_sheet is not None:
+            writer.write_video(
+                others[SHEET_SUFFIX], [self._public_sheet], suffix=".png", rate=Fraction(1)
+            )
         return {}
 
 
-def refuse_standing(target: Path) -> None:
+def refuse_existing_model(target: Path) -> None:
     """Raise if a model stands there."""
     if target.exists():
         raise FileExistsError(f"{target} stands already; training again would spend again.")
 
 
 @contextlib.contextmanager
-def _begun(target: Path, noise: Noise, ledger: Ledger | None) -> Iterator[tuple[Place, NoRunBill]]:
+def _begin_run(
+    target: Path, noise: Noise, ledger: Ledger | None
+) -> Iterator[tuple[OutputPlace, NoRunBill]]:
     """The model's place, and a bill; when the run is stopped, say what is owed for it."""
     if target.suffix != ".safetensors":
         target = final_name(target, noise)
         raise ValueError(f"Expected the output to end in .safetensors, got {target}.")
-    atomic.sweep(target.parent)
-    with placed(target, noise=noise) as place:
-        refuse_standing(place.target)
-        bill = bill_for(ledger, place.target, noise)
+    atomic.remove_dead_files(target.parent)
+    with hold_place(target, noise=noise) as place:
+        refuse_existing_model(place.target)
+        bill = make_run_bill(ledger, place.target, noise)
         try:
             yield place, bill
         except Exception:
-            bill.abandon()
+            bill.abandon_run()
             raise
         except KeyboardInterrupt as stop:
-            bill.abandon()
+            bill.abandon_run()
             if place.target.exists():
                 raise
-            said = f"Interrupted; no model was written. {bill.spent}".strip()
+            said = f"Interrupted; no model was written. {bill.spending_note}".strip()
             raise type(stop)(said) from stop
-        bill.forget()
+        bill.forget_run()

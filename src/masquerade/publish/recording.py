@@ -20,41 +20,41 @@ from masquerade.io import arrays, atomic, devices, streams, video
 from masquerade.io.video import audio, write
 from masquerade.ledger.content import Content
 from masquerade.mechanism import (
+    FrameByFrame,
     Heuristic,
     Mechanism,
     Plan,
     Shapes,
-    Streams,
-    Studies,
+    TwoPass,
     Value,
     arrays_of,
     shapes_of,
 )
 from masquerade.mechanisms import expected_view
 from masquerade.noise import Noise
-from masquerade.progress import aside, bars
-from masquerade.publish.bills import bill_of
+from masquerade.progress import make_progress_bars, tell_owner
+from masquerade.publish.bills import make_recording_bill
 from masquerade.publish.sources import (
-    Film,
-    LeftAsItWas,
-    Limits,
-    Numbers,
+    ArrayRecording,
+    FilmRecording,
+    OutputSettings,
+    ReadLimits,
     Recording,
-    Saving,
-    Unchanged,
-    find,
+    UnchangedDetector,
+    UnchangedReading,
+    probe_recording,
 )
-from masquerade.publish.spine import IfStanding, placed, publish
-from masquerade.receipt import Release, along_path, canonical_sha256, receipt_path, write_receipt
+from masquerade.publish.spine import IfExists, hold_place, publish_output
+from masquerade.receipt import Release, canonical_sha256, receipt_path, sidecar_path, write_receipt
 from masquerade.recordings import Photo, Video
-from masquerade.wording import REPLACED
+from masquerade.wording import REPLACED_KEY
 
-_LEFT = "a recording that it leaves as it was: it found nobody, or no mask marks anybody"
-_NO_AVATAR = "a film in which no avatar stands: whoever was found was taken out or blurred"
+_UNCHANGED_WORDS = "a recording that it leaves as it was: it found nobody, or no mask marks anybody"
+_NO_AVATAR_WORDS = "a film in which no avatar stands: whoever was found was taken out or blurred"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
+class FileSettings:
     """How files are read and written.
 
     Args:
@@ -70,16 +70,16 @@ class Options:
     """
 
     heading: bool = False
-    saving: Saving = field(default_factory=Saving)
-    if_standing: IfStanding = IfStanding.REFUSE
+    saving: OutputSettings = field(default_factory=OutputSettings)
+    if_standing: IfExists = IfExists.REFUSE
     device: str = "cpu"
     is_watched: bool = True
-    limits: Limits = field(default_factory=Limits)
+    limits: ReadLimits = field(default_factory=ReadLimits)
     accept_grey: bool = False
     accept_unhidden: bool = False
 
     def __post_init__(self) -> None:
-        chosen = _check.choice(IfStanding, if_standing=self.if_standing)
+        chosen = _check.parse_choice(IfExists, if_standing=self.if_standing)
         object.__setattr__(self, "if_standing", chosen)
 
 
@@ -90,7 +90,7 @@ def make_mechanism(name: str, **fields: Any) -> Mechanism:
         >>> make_mechanism("gaussian_noise", epsilon=1, delta=1e-5, unit="frame").name
         'gaussian_noise'
     """
-    mechanism: Mechanism = type(catalog.example("mechanisms", name))(**fields)
+    mechanism: Mechanism = type(catalog.make_example("mechanisms", name))(**fields)
     return mechanism
 
 
@@ -121,19 +121,19 @@ def release_value(
         expected_view.refuse_useless(
             mechanism, plan, shapes, is_video=isinstance(value, Video | Photo)
         )
-    bill = bill_of(ledger, noise, partial(Content.of, value), mechanism)
-    bill.reserve()
+    bill = make_recording_bill(ledger, noise, partial(Content.from_value, value), mechanism)
+    bill.reserve_budget()
     try:
         published = mechanism.apply(value, noise)
     except Exception as error:
-        if bill.charged:
-            error.add_note(bill.spent)
+        if bill.ledger_fields:
+            error.add_note(bill.spending_note)
         raise
     digest = canonical_sha256(published)
     receipt = write_receipt(
-        mechanism, plan, shapes=shapes, noise=noise, output_sha256=digest, **bill.charged
+        mechanism, plan, shapes=shapes, noise=noise, output_sha256=digest, **bill.ledger_fields
     )
-    if late := bill.settle(receipt):
+    if late := bill.settle_charge(receipt):
         raise late
     return Release(value=published, receipt=receipt, plan=plan)
 
@@ -145,7 +145,7 @@ def release_file(
     *,
     noise: Noise | None = None,
     ledger: ledgers.Ledger | None = None,
-    options: Options | None = None,
+    options: FileSettings | None = None,
 ) -> Release[Path]:
     """Release a video, a picture or an array file; the receipt is written beside the output.
 
@@ -169,8 +169,8 @@ def release_file(
         ValueError: if nothing but noise would be left, and ``options`` do not accept that.
     """
     source, target = Path(source), Path(target)
-    noise, options = noise or Noise(), options or Options()
-    atomic.sweep(target.parent)
+    noise, options = noise or Noise(), options or FileSettings()
+    atomic.remove_dead_files(target.parent)
     return release_swept(source, target, mechanism, noise=noise, ledger=ledger, options=options)
 
 
@@ -181,24 +181,26 @@ def release_swept(
     *,
     noise: Noise,
     ledger: ledgers.Ledger | None,
-    options: Options,
+    options: FileSettings,
 ) -> Release[Path]:
     """The same where somebody has swept: if each of many did it, each would look at all others."""
-    with placed(target, noise=noise, source=source, if_standing=options.if_standing) as place:
+    with hold_place(target, noise=noise, source=source, if_standing=options.if_standing) as place:
         heading, limits, is_charged = options.heading, options.limits, ledger is not None
-        found = find(source, heading=heading, limits=limits, is_charged=is_charged)
-        made = released(found, mechanism, place.target, options)
-        if not (place.stands or options.accept_grey or noise.is_rehearsal):
-            is_video = isinstance(found, Film)
+        found = probe_recording(source, heading=heading, limits=limits, is_charged=is_charged)
+        made = make_output(found, mechanism, place.target, options)
+        if not (place.keeps_existing or options.accept_grey or noise.is_rehearsal):
+            is_video = isinstance(found, FilmRecording)
             expected_view.refuse_useless(mechanism, made.plan, found.shapes, is_video=is_video)
         has_sound = options.saving.keep_sound
-        bill = bill_of(ledger, noise, lambda: found.content, mechanism, with_sound=has_sound)
-        with devices.on(options.device):
-            return publish(made, place, noise=noise, bill=bill)
+        bill = make_recording_bill(
+            ledger, noise, lambda: found.content, mechanism, with_sound=has_sound
+        )
+        with devices.use_device(options.device):
+            return publish_output(made, place, noise=noise, bill=bill)
 
 
 @dataclass(kw_only=True, eq=False)
-class _Made:
+class _ReleasedOutput:
     """A recording under a mechanism, for `doors.publish`; what cannot be written is refused.
 
     Args:
@@ -210,19 +212,21 @@ class _Made:
     found: Recording
     promise: Mechanism
     target: Path
-    options: Options
+    options: FileSettings
     shapes: Shapes = field(init=False)  # public, of what is released
     plan: Plan = field(init=False)
-    saved: dict[str, Any] = field(init=False)  # what the receipt says of the saving
-    along: tuple[str, ...] = field(default=(), init=False)  # companions of a film, by suffixes
+    saving_fields: dict[str, Any] = field(init=False)  # what the receipt says of the saving
+    companion_suffixes: tuple[str, ...] = field(
+        default=(), init=False
+    )  # companions of a film, by suffixes
 
     def __post_init__(self) -> None:
         saving, self.shapes = self.options.saving, self.found.shapes
-        self.saved = {"is_exact": saving.exact, "kept_sound": saving.keep_sound}
-        self._check()
+        self.saving_fields = {"is_exact": saving.exact, "kept_sound": saving.keep_sound}
+        self._check_output()
 
     @abstractmethod
-    def _check(self) -> None:
+    def _check_output(self) -> None:
         """Plan it, and refuse what cannot be written."""
 
     def _refuse_unhidden(self, got: str) -> None:
@@ -230,7 +234,7 @@ class _Made:
         promise = self.promise
         is_partial = isinstance(promise, Heuristic) and promise.is_partial
         if is_partial and self.options.accept_unhidden:
-            aside(f"Published all the same: {got}.")
+            tell_owner(f"Published all the same: {got}.")
         elif is_partial:
             raise NotHidden(
                 f"Expected {promise.name} to hide somebody, got {got}. Nothing was published. "
@@ -240,18 +244,18 @@ class _Made:
 
 
 @dataclass(kw_only=True, eq=False)
-class ReleasedTable(_Made):
+class ReleasedTable(_ReleasedOutput):
     """An array file under a mechanism: all at once."""
 
-    found: Numbers
+    found: ArrayRecording
 
-    def _check(self) -> None:
+    def _check_output(self) -> None:
         """The mechanism takes the values, and the target's format can hold them."""
         if self.options.saving.keep_sound:
             raise ValueError("Expected a video to keep the sound of, got an array file.")
         self.plan = self.promise.plan(self.shapes)
         self.promise.check(self.found.value)
-        arrays.writer(self.target, self.found.table)
+        arrays.make_writer(self.target, self.found.table)
 
     def write(
         self, stream: BinaryIO, others: Mapping[str, BinaryIO], noise: Noise
@@ -259,25 +263,25 @@ class ReleasedTable(_Made):
         """Release all numbers, then write them."""
         numbers = arrays_of(self.promise.apply(self.found.value, noise))
         if all(map(np.array_equal, numbers, arrays_of(self.found.value))):
-            self._refuse_unhidden(_LEFT)
-        arrays.writer(self.target, replace(self.found.table, arrays=numbers))(stream)
+            self._refuse_unhidden(_UNCHANGED_WORDS)
+        arrays.make_writer(self.target, replace(self.found.table, arrays=numbers))(stream)
         return {}
 
 
 @dataclass(kw_only=True, eq=False)
-class ReleasedFilm(_Made):
+class ReleasedFilm(_ReleasedOutput):
     """A video under a mechanism: decoded, released and encoded frame by frame, however long."""
 
-    found: Film
+    found: FilmRecording
 
-    def _check(self) -> None:
+    def _check_output(self) -> None:
         """The mechanism works frame by frame, and the target's format can hold them."""
         mechanism, path, target = self.promise, self.found.path, self.target
-        if not isinstance(mechanism, Streams):
+        if not isinstance(mechanism, FrameByFrame):
             raise ValueError(f"Expected a mechanism for videos, got {mechanism.name}.")
-        if isinstance(mechanism, Studies):
-            self.along = mechanism.ALONG
-        self.saved["kept_times"] = bool(self.found.contents.times)
+        if isinstance(mechanism, TwoPass):
+            self.companion_suffixes = mechanism.ALONG
+        self.saving_fields["kept_times"] = bool(self.found.contents.times)
         self._check_export(path)
         if target.suffix.lower() not in video.WRITABLE:
             raise ValueError(
@@ -285,17 +289,17 @@ class ReleasedFilm(_Made):
                 f"{', '.join(sorted(video.WRITABLE))}."
             )
         if self.options.saving.keep_sound:
-            audio.check(path, suffix=target.suffix)
+            audio.check_audio(path, suffix=target.suffix)
         self.plan = mechanism.plan(self.shapes)
         if self.options.saving.keep_sound:
             self.plan.guarantee.with_sound()
         mechanism.check(np.empty((1, *self.shapes[0][1:]), np.uint8))
-        self.film.check()
+        self.film_outline.check_outline()
 
     def _check_export(self, source: Path) -> None:
         """What a mechanism writes for its owner must not stand where the public output goes."""
         export = getattr(self.promise, "export", None)
-        others = [along_path(self.target, suffix) for suffix in self.along]
+        others = [sidecar_path(self.target, suffix) for suffix in self.companion_suffixes]
         taken = (source, self.target, receipt_path(self.target), *others)
         if export is not None and Path(export).resolve() in [path.resolve() for path in taken]:
             raise ValueError(
@@ -304,11 +308,11 @@ class ReleasedFilm(_Made):
             )
 
     @cached_property
-    def film(self) -> write.Outline:
+    def film_outline(self) -> write.FilmOutline:
         """What is written, in public words."""
         contents = self.found.contents
         frames, height, width, _ = contents.shape
-        return write.Outline(
+        return write.FilmOutline(
             suffix=self.target.suffix,
             frames=frames,
             height=height,
@@ -326,70 +330,74 @@ class ReleasedFilm(_Made):
 
         A mechanism that has companions reads it once more before, to look at all of it.
         """
-        with devices.one_thread(), bars(is_shown=self.options.is_watched) as progress:
+        with devices.one_thread(), make_progress_bars(is_shown=self.options.is_watched) as progress:
             if others:
-                return self._release_studied(stream, others, noise, progress)
-            assert isinstance(self.promise, Streams)  # or it had not been made
-            self._release(self.promise, Unchanged(self.found), stream, noise, progress)
+                return self._release_two_pass(stream, others, noise, progress)
+            assert isinstance(self.promise, FrameByFrame)  # or it had not been made
+            self._write_frames(self.promise, UnchangedReading(self.found), stream, noise, progress)
             return {}
 
-    def _release_studied(
+    def _release_two_pass(
         self,
         stream: BinaryIO,
         others: Mapping[str, BinaryIO],
         noise: Noise,
         progress: Progress,
     ) -> Mapping[str, int]:
-        assert isinstance(self.promise, Studies)  # or there were no others
-        contents, first = self.found.contents, Unchanged(self.found, is_marked=True)
-        again = Unchanged(self.found, is_marked=True)
-        with contextlib.closing(self._read(first)) as frames:
+        assert isinstance(self.promise, TwoPass)  # or there were no others
+        contents, first = self.found.contents, UnchangedReading(self.found, is_marked=True)
+        again = UnchangedReading(self.found, is_marked=True)
+        with contextlib.closing(self._read_ahead(first)) as frames:
             looked_at = progress.track(frames, total=contents.frames, description="looking")
-            studied = self.promise.studied(
+            studied = self.promise.first_pass(
                 iter(looked_at), contents.shape, rate_hz=float(contents.rate), noise=noise
             )
             with contextlib.closing(studied):
-                first.check(rest=frames)
-                self._release(studied, again, stream, noise, progress)
-                again.check_same(first)
-                if studied.counted.get(REPLACED) == 0:
-                    self._refuse_unhidden(_NO_AVATAR)
+                first.check_complete(rest=frames)
+                self._write_frames(studied, again, stream, noise, progress)
+                again.check_same_frames(first)
+                if studied.receipt_counts.get(REPLACED_KEY) == 0:
+                    self._refuse_unhidden(_NO_AVATAR_WORDS)
                 for suffix, other in others.items():
-                    studied.write_along(suffix, other)
-                return studied.counted
+                    studied.write_sidecar(suffix, other)
+                return studied.receipt_counts
 
-    def _read(self, same: Unchanged) -> Generator[np.ndarray, None, None]:
-        return streams.ahead(same.frames(), room=streams.room_for(self.film.frame_bytes))
+    def _read_ahead(self, same: UnchangedReading) -> Generator[np.ndarray, None, None]:
+        return streams.read_ahead(
+            same.iter_frames(), max_waiting=streams.count_waiting(self.film_outline.frame_bytes)
+        )
 
-    def _release(
+    def _write_frames(
         self,
-        promise: Streams,
-        same: Unchanged,
+        promise: FrameByFrame,
+        same: UnchangedReading,
         stream: BinaryIO,
         noise: Noise,
         progress: Progress,
     ) -> None:
-        saving, shape, left = self.options.saving, self.found.contents.shape, LeftAsItWas()
+        saving, shape, left = self.options.saving, self.found.contents.shape, UnchangedDetector()
         sound = self.found.path if saving.keep_sound else None
         with (
-            contextlib.closing(self._read(same)) as frames,
-            write.writing(stream, self.film, audio_from=sound, threads=saving.threads) as encoder,
+            contextlib.closing(self._read_ahead(same)) as frames,
+            write.open_encoder(
+                stream, self.film_outline, audio_from=sound, threads=saving.threads
+            ) as encoder,
         ):
             task = progress.add_task("releasing", total=shape[0])
-            for frame in promise.stream(left.taken(frames), shape, noise):
-                left.compare(frame)
-                encoder.add(frame)
+            for frame in promise.stream(left.hold_frames(frames), shape, noise):
+                left.compare_frame(frame)
+                encoder.encode_array(frame)
                 progress.advance(task)
-            same.check(rest=frames)
+            same.check_complete(rest=frames)
             if left.is_all:
-                self._refuse_unhidden(_LEFT)
+                self._refuse_unhidden(_UNCHANGED_WORDS)
 
 
-def released(
-    found: Recording, mechanism: Mechanism, target: Path, options: Options
+def make_output(
+    found: Recording, mechanism: Mechanism, target: Path, options: FileSettings
 ) -> ReleasedFilm | ReleasedTable:
     """What a mechanism makes of a recording; refuses what cannot be released or written."""
     given: dict[str, Any] = {"promise": mechanism, "target": target, "options": options}
-    if isinstance(found, Film):
+    if isinstance(found, FilmRecording):
         return ReleasedFilm(found=found, **given)
     return ReleasedTable(found=found, **given)

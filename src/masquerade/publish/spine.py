@@ -27,15 +27,15 @@ from typing import Any, BinaryIO, Protocol
 
 from masquerade.errors import BadInput
 from masquerade.io import atomic, signatures
-from masquerade.io.interrupts import Stops, heard
+from masquerade.io.interrupts import RaisedSignals, note_signals
 from masquerade.io.signatures import Signing
 from masquerade.mechanism import Plan, Shapes
 from masquerade.noise import Noise
 from masquerade.publish.receipts import read_checked
-from masquerade.receipt import Promise, Receipt, Release, along_path, receipt_path, write_receipt
+from masquerade.receipt import Promise, Receipt, Release, receipt_path, sidecar_path, write_receipt
 
 
-class IfStanding(StrEnum):
+class IfExists(StrEnum):
     """What to do when the output stands there already."""
 
     REFUSE = "refuse"
@@ -43,7 +43,7 @@ class IfStanding(StrEnum):
     OVERWRITE = "overwrite"
 
 
-class Publishable(Protocol):
+class Output(Protocol):
     """What can be published: it was probed, is known by public words, and can write itself."""
 
     @property
@@ -59,11 +59,11 @@ class Publishable(Protocol):
         """What is promised for these."""
 
     @property
-    def saved(self) -> Mapping[str, Any]:
+    def saving_fields(self) -> Mapping[str, Any]:
         """How it is written, as the receipt has it; empty where there is no choice."""
 
     @property
-    def along(self) -> tuple[str, ...]:
+    def companion_suffixes(self) -> tuple[str, ...]:
         """The suffixes of its companions, which have the output's name; none: it goes alone."""
 
     def write(
@@ -76,25 +76,25 @@ class Bill(Protocol):
     """Who pays. A null one (`doors.bill.NoBill`) stands where there is no ledger."""
 
     @property
-    def charged(self) -> Mapping[str, Any]:
+    def ledger_fields(self) -> Mapping[str, Any]:
         """What the receipt says of the ledger; empty until something is reserved."""
 
     @property
-    def spent(self) -> str:
+    def spending_note(self) -> str:
         """What a stop in the middle leaves, in words; empty if nothing."""
 
-    def reserve(self) -> None:
+    def reserve_budget(self) -> None:
         """Charge; the spend is on disk when this returns."""
 
-    def vouches_for(self, receipt: Receipt) -> bool | None:
+    def is_paid_by(self, receipt: Receipt) -> bool | None:
         """Whether this very thing was paid for with that receipt; None if nobody can tell."""
 
-    def settle(self, receipt: Receipt) -> Exception | None:
+    def settle_charge(self, receipt: Receipt) -> Exception | None:
         """Record which output the charge is for; what could not be recorded but may wait."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class OutputPlace:
     """Where an output goes, held against everybody else.
 
     Args:
@@ -104,46 +104,49 @@ class Place:
     """
 
     target: Path
-    if_standing: IfStanding = IfStanding.REFUSE
-    stops: Stops = field(default_factory=Stops)
+    if_standing: IfExists = IfExists.REFUSE
+    stops: RaisedSignals = field(default_factory=RaisedSignals)
 
     @property
-    def replaces(self) -> bool:
+    def replaces_existing(self) -> bool:
         """Whether an output that stands there makes room."""
-        return self.if_standing is IfStanding.OVERWRITE
+        return self.if_standing is IfExists.OVERWRITE
 
     @property
-    def stands(self) -> bool:
+    def keeps_existing(self) -> bool:
         """Whether an output stands there and stays."""
-        return self.target.exists() and not self.replaces
+        return self.target.exists() and not self.replaces_existing
 
-    def name(
-        self, output: atomic.Part, receipt: atomic.Part, others: Sequence[atomic.Part] = ()
+    def name_files(
+        self,
+        output: atomic.UnfinishedFile,
+        receipt: atomic.UnfinishedFile,
+        others: Sequence[atomic.UnfinishedFile] = (),
     ) -> None:
         """All are complete on disk: the receipt gets its name, then the others, then the output."""
         try:
-            if self.replaces:
+            if self.replaces_existing:
                 self.target.unlink(missing_ok=True)  # never an old output beside a new receipt
-                _forget_receipt(self.target)
-            receipt.name()
+                _remove_receipt(self.target)
+            receipt.move_into_place()
             for other in others:
-                other.name()
-            output.name()
+                other.move_into_place()
+            output.move_into_place()
         except BaseException as error:
             has_name = self.target.exists() and not isinstance(error, FileExistsError)
-            if not has_name and (self.replaces or receipt.is_named):
-                _forget_receipt(self.target)  # of an output that nobody will see
+            if not has_name and (self.replaces_existing or receipt.is_in_place):
+                _remove_receipt(self.target)  # of an output that nobody will see
             raise
 
 
 @contextlib.contextmanager
-def placed(
+def hold_place(
     target: Path,
     *,
     noise: Noise,
     source: Path | None = None,
-    if_standing: IfStanding = IfStanding.REFUSE,
-) -> Iterator[Place]:
+    if_standing: IfExists = IfExists.REFUSE,
+) -> Iterator[OutputPlace]:
     """Refuse what can be refused of the place beforehand, and hold it.
 
     Args:
@@ -153,37 +156,39 @@ def placed(
         if_standing: what to do with an output that stands there.
     """
     target = final_name(target, noise)
-    check_room(target, source)
-    with atomic.alone(target), heard() as stops, atomic.keep_closed(target.parent):
-        place = Place(target=target, if_standing=if_standing, stops=stops)
-        if place.replaces and target.exists():
+    check_output_place(target, source)
+    with atomic.lock_target(target), note_signals() as stops, atomic.keep_closed(target.parent):
+        place = OutputPlace(target=target, if_standing=if_standing, stops=stops)
+        if place.replaces_existing and target.exists():
             _refuse_stranger(target)
         yield place
 
 
-def publish(thing: Publishable, place: Place, *, noise: Noise, bill: Bill) -> Release[Path]:
+def publish_output(thing: Output, place: OutputPlace, *, noise: Noise, bill: Bill) -> Release[Path]:
     """Reserve, write, receipt, settle, name; or recognise what stands there already."""
-    target, plan, old = place.target, thing.plan, stamp(place.target)
-    if place.stands:
-        done = recognised(thing, place, bill)
-        if late := bill.settle(done.receipt):  # a crash may have come before it
-            raise _unsettled(target, late) from late
+    target, plan, old = place.target, thing.plan, identify_file(place.target)
+    if place.keeps_existing:
+        done = recognise_output(thing, place, bill)
+        if late := bill.settle_charge(done.receipt):  # a crash may have come before it
+            raise _make_unsettled_error(target, late) from late
         return done
-    if thing.along:
-        _refuse_strange_companions(thing.along, target)
-    signing = Signing() if noise.is_rehearsal else signatures.find()
+    if thing.companion_suffixes:
+        _refuse_strange_companions(thing.companion_suffixes, target)
+    signing = Signing() if noise.is_rehearsal else signatures.find_signing()
     try:
-        bill.reserve()
-        if not place.replaces:  # a run was stopped before its output had its name
-            _forget_receipt(target)
+        bill.reserve_budget()
+        if not place.replaces_existing:  # a run was stopped before its output had its name
+            _remove_receipt(target)
         with contextlib.ExitStack() as stack:
             stack.enter_context(atomic.keep_closed(None))  # it is paid for
-            output = stack.enter_context(atomic.staged(target, replaces=place.replaces))
+            output = stack.enter_context(
+                atomic.open_unfinished(target, replaces=place.replaces_existing)
+            )
             others = {
                 suffix: stack.enter_context(
-                    atomic.staged(along_path(target, suffix), replaces=False)
+                    atomic.open_unfinished(sidecar_path(target, suffix), replaces=False)
                 )
-                for suffix in thing.along
+                for suffix in thing.companion_suffixes
             }
             streams = {suffix: part.stream for suffix, part in others.items()}
             numbers = thing.write(output.stream, streams, noise)
@@ -192,31 +197,37 @@ def publish(thing: Publishable, place: Place, *, noise: Noise, bill: Bill) -> Re
                 plan,
                 shapes=thing.shapes,
                 noise=noise,
-                along={suffix: part.seal() for suffix, part in others.items()},
+                along={suffix: part.seal_file() for suffix, part in others.items()},
                 counted=dict(numbers),
-                output_sha256=output.seal(),
-                **thing.saved,
-                **bill.charged,
+                output_sha256=output.seal_file(),
+                **thing.saving_fields,
+                **bill.ledger_fields,
             )
             beside, data = receipt_path(target), receipt.to_json().encode()
             written = {beside: data}  # and, if there is a key, the signature of these very bytes
             if signing.key is not None:
-                written[signatures.beside(beside)] = signatures.sign(data, signing.key)
+                written[signatures.signature_path(beside)] = signatures.sign_bytes(
+                    data, signing.key
+                )
             papers = []
             for path, text in written.items():
-                papers.append(stack.enter_context(atomic.staged(path, replaces=place.replaces)))
+                papers.append(
+                    stack.enter_context(
+                        atomic.open_unfinished(path, replaces=place.replaces_existing)
+                    )
+                )
                 papers[-1].stream.write(text)
-                papers[-1].seal()
+                papers[-1].seal_file()
             place.stops.raise_lost()
-            late = bill.settle(receipt)
-            place.name(output, papers[0], [*papers[1:], *others.values()])
+            late = bill.settle_charge(receipt)
+            place.name_files(output, papers[0], [*papers[1:], *others.values()])
     except Exception as error:
-        if bill.charged:
-            error.add_note(bill.spent)
+        if bill.ledger_fields:
+            error.add_note(bill.spending_note)
         raise
     except KeyboardInterrupt as stop:
-        spent = f" {bill.spent}" * bool(bill.spent)
-        raise type(stop)(f"Interrupted; {_left(target, old)}.{spent}") from stop
+        spent = f" {bill.spending_note}" * bool(bill.spending_note)
+        raise type(stop)(f"Interrupted; {_describe_remains(target, old)}.{spent}") from stop
     done = Release(
         value=target,
         receipt=receipt,
@@ -225,11 +236,11 @@ def publish(thing: Publishable, place: Place, *, noise: Noise, bill: Bill) -> Re
         plan=plan,
     )
     if late:
-        raise _unsettled(target, late) from late
+        raise _make_unsettled_error(target, late) from late
     return done
 
 
-def recognised(thing: Publishable, place: Place, bill: Bill) -> Release[Path]:
+def recognise_output(thing: Output, place: OutputPlace, bill: Bill) -> Release[Path]:
     """An output that this very work has made before.
 
     Raises:
@@ -242,16 +253,21 @@ def recognised(thing: Publishable, place: Place, bill: Bill) -> Release[Path]:
     except ValueError as error:
         raise FileExistsError(f"{target} stands there without a good receipt. {remedy}") from error
     receipt, signed = checked.receipt, checked.signature
-    same = (receipt.mechanism, receipt.fields) == (thing.promise.name, thing.promise.fields())
-    same = same and all(getattr(receipt, name) == value for name, value in thing.saved.items())
+    same = (receipt.mechanism, receipt.fields) == (
+        thing.promise.name,
+        thing.promise.encode_fields(),
+    )
+    same = same and all(
+        getattr(receipt, name) == value for name, value in thing.saving_fields.items()
+    )
     if not same or receipt.shapes != thing.shapes:
         raise FileExistsError(f"{target} is the output of another release. {remedy}")
-    is_paid = bill.vouches_for(receipt)
+    is_paid = bill.is_paid_by(receipt)
     if is_paid is False:
         raise FileExistsError(
             f"{target} was released from another file or outside this ledger. {remedy}"
         )
-    if is_paid is None and place.if_standing is not IfStanding.RESUME:
+    if is_paid is None and place.if_standing is not IfExists.RESUME:
         raise FileExistsError(
             f"{target} stands there with a good receipt; without a ledger nobody can tell which "
             f"file it was made from. --resume to keep it. {remedy}"
@@ -260,16 +276,16 @@ def recognised(thing: Publishable, place: Place, bill: Bill) -> Release[Path]:
     return Release(value=target, receipt=receipt, stood=True, signed_by=signed_by, plan=thing.plan)
 
 
-def _unsettled(target: Path, late: Exception) -> Exception:
+def _make_unsettled_error(target: Path, late: Exception) -> Exception:
     return type(late)(
         f"{target} stands and its spend is recorded, but that it stands could not be: {late} "
         "Run the same command again to settle it; nothing more is spent."
     )
 
 
-def _left(target: Path, old: tuple[int, int] | None) -> str:
+def _describe_remains(target: Path, old: tuple[int, int] | None) -> str:
     """What a stop has left of an output, where an ``old`` one may have stood before."""
-    now = stamp(target)
+    now = identify_file(target)
     if now != old:
         return f"{target} stands" if now else f"nothing was published, and the old {target} is gone"
     return "nothing was published" + f"; the old {target} stands" * (old is not None)
@@ -285,7 +301,7 @@ def rehearsal_name(target: Path) -> Path:
     return target.with_suffix(f".rehearsal{target.suffix}")
 
 
-def stamp(path: Path) -> tuple[int, int] | None:
+def identify_file(path: Path) -> tuple[int, int] | None:
     """Which file stands under a name, by whatever link; another one has another stamp."""
     try:
         held = path.stat()
@@ -305,13 +321,13 @@ def check_link(path: Path) -> None:
         ) from error
 
 
-def check_room(target: Path, source: Path | None = None) -> None:
+def check_output_place(target: Path, source: Path | None = None) -> None:
     """Everything about the output's place that can be refused before anything is read."""
     check_link(target)
     if not target.parent.is_dir():
         raise ValueError(f"Expected the folder {target.parent} to exist; make it first.")
     beside = receipt_path(target)
-    for path in (target, beside, signatures.beside(beside)):
+    for path in (target, beside, signatures.signature_path(beside)):
         is_there = path.exists() and source is not None and source.exists()
         if is_there and source is not None and path.samefile(source):  # links, and any case
             raise ValueError(
@@ -343,12 +359,12 @@ def _refuse_stranger(target: Path) -> None:
         ) from error
 
 
-def _forget_receipt(target: Path) -> None:
+def _remove_receipt(target: Path) -> None:
     """Remove what goes with an output: the files that its receipt names, signature, receipt."""
-    for path in _own_companions(target):
+    for path in _list_own_companions(target):
         path.unlink(missing_ok=True)
     beside = receipt_path(target)
-    signatures.beside(beside).unlink(missing_ok=True)
+    signatures.signature_path(beside).unlink(missing_ok=True)
     beside.unlink(missing_ok=True)
 
 
@@ -358,9 +374,9 @@ def _refuse_strange_companions(suffixes: Sequence[str], target: Path) -> None:
     Raises:
         FileExistsError: if it is another's.
     """
-    ours = _own_companions(target)
+    ours = _list_own_companions(target)
     for suffix in suffixes:
-        path = along_path(target, suffix)
+        path = sidecar_path(target, suffix)
         if path in (target, receipt_path(target)):
             raise ValueError(f"Expected another name for the output than {target}; it is taken.")
         if (path.exists() or path.is_symlink()) and path not in ours:
@@ -370,7 +386,7 @@ def _refuse_strange_companions(suffixes: Sequence[str], target: Path) -> None:
             )
 
 
-def _own_companions(target: Path) -> list[Path]:
+def _list_own_companions(target: Path) -> list[Path]:
     """The files beside an output that its receipt names, if they are the very ones."""
     try:
         receipt = Receipt.from_json(receipt_path(target).read_text(encoding="utf-8"))
@@ -378,7 +394,7 @@ def _own_companions(target: Path) -> list[Path]:
         return []
     found = []
     for suffix, digest in receipt.along.items():
-        path = along_path(target, suffix)
+        path = sidecar_path(target, suffix)
         if path.is_file() and not path.is_symlink():
             with path.open("rb") as stream:
                 is_own = hashlib.file_digest(stream, "sha256").hexdigest() == digest

@@ -15,8 +15,8 @@ import numpy as np
 
 from masquerade import _check
 
-_PEAK = 255
-_WINDOW = 7
+_MAX_LEVEL = 255
+_WINDOW_PX = 7
 _BAND_ROWS = 16  # rows of windows at once: what is summed stays in the processor's cache
 
 
@@ -93,14 +93,14 @@ def measure(
     """
     _check.count(every=every)
     tally = _Tally()
-    for old, new in _pairs(before, after):
-        tally.add(old, new, with_ssim=tally.frames % every == 0)
-    return tally.quality()
+    for old, new in _pair_frames(before, after):
+        tally.add_pair(old, new, with_ssim=tally.frames % every == 0)
+    return tally.make_quality()
 
 
 def ssim_window(height: int, width: int) -> int:
     """Side of the window for a frame of this size: 7, or the largest odd number that fits."""
-    fits = min(_WINDOW, height, width)
+    fits = min(_WINDOW_PX, height, width)
     return fits if fits % 2 else fits - 1
 
 
@@ -112,7 +112,7 @@ def frame_ssim(before: np.ndarray, after: np.ndarray) -> float:
     scikit-image refuses frames below 7 pixels; here the window is then the largest odd one that
     fits, and where that is a single pixel only brightness is compared.
     """
-    ((before, after),) = _pairs([before], [after])
+    ((before, after),) = _pair_frames([before], [after])
     height, width, channels = before.shape
     side = ssim_window(height, width)
     rows, columns = height - side + 1, width - side + 1
@@ -122,18 +122,18 @@ def frame_ssim(before: np.ndarray, after: np.ndarray) -> float:
         lines = slice(top, min(top + band, rows) + side - 1)
         x = before[lines].reshape(-1, width * channels).astype(np.int32)  # (rows, W*C)
         y = after[lines].reshape(-1, width * channels).astype(np.int32)
-        total += _similarity(x, y, side=side, step=channels)
+        total += _sum_similarity(x, y, side=side, step=channels)
     return total / float(rows * columns * channels)
 
 
-def _similarity(x: np.ndarray, y: np.ndarray, *, side: int, step: int) -> float:
+def _sum_similarity(x: np.ndarray, y: np.ndarray, *, side: int, step: int) -> float:
     """Sum of SSIM over all windows of two bands whose pixels lie ``step`` apart.
 
     With n pixels a window all terms are whole numbers over n^2 or n (n - 1), below 2^31.
     """
     n = side * side
-    bright = (0.01 * _PEAK) ** 2 * n * n
-    contrast = (0.03 * _PEAK) ** 2 * max(n * (n - 1), 1)  # one pixel has no variance: 1 / 1
+    bright = (0.01 * _MAX_LEVEL) ** 2 * n * n
+    contrast = (0.03 * _MAX_LEVEL) ** 2 * max(n * (n - 1), 1)  # one pixel has no variance: 1 / 1
     mean_x, mean_y = _window_sums(x, side, step), _window_sums(y, side, step)
     product = 2 * mean_x * mean_y
     squares = mean_x * mean_x + mean_y * mean_y
@@ -164,34 +164,34 @@ class _Tally:
         self.decibels = self.similarity = 0.0
         self.last: tuple[np.ndarray, ...] = ()
 
-    def add(self, old: np.ndarray, new: np.ndarray, *, with_ssim: bool) -> None:
+    def add_pair(self, old: np.ndarray, new: np.ndarray, *, with_ssim: bool) -> None:
         """Count one more pair of frames."""
-        distance = _distance(old, new)
-        squared, changed = _sum_of_squares(distance), _sum(distance)
+        distance = _pixel_distance(old, new)
+        squared, changed = _sum_of_squares(distance), _sum_distance(distance)
         self.squared += squared
-        self.decibels += _decibels(squared, old.size)
+        self.decibels += _compute_psnr(squared, old.size)
         self.changed += changed
         self.changed_squares += changed**2
         if self.last:
-            self.moved_before += _sum(_distance(self.last[0], old))
-            self.moved_after += _sum(_distance(self.last[1], new))
+            self.moved_before += _sum_distance(_pixel_distance(self.last[0], old))
+            self.moved_after += _sum_distance(_pixel_distance(self.last[1], new))
         if with_ssim:
             self.similarity += frame_ssim(old, new)
             self.ssim_frames += 1
         self.last = (old.copy(), new.copy())  # a reader may fill the same array again
         self.frames += 1
 
-    def quality(self) -> PictureQuality:
+    def make_quality(self) -> PictureQuality:
         """The figures of what was counted."""
         height, width, _ = self.last[0].shape
         values = self.last[0].size
         moves = (self.frames - 1) * values
-        spread = _spread(self.changed, self.changed_squares, self.frames)
+        spread = _compute_std(self.changed, self.changed_squares, self.frames)
         return PictureQuality(
             frames=self.frames,
             height=height,
             width=width,
-            psnr=_decibels(self.squared, self.frames * values),
+            psnr=_compute_psnr(self.squared, self.frames * values),
             psnr_of_frames=self.decibels / self.frames,
             ssim=self.similarity / self.ssim_frames,
             ssim_frames=self.ssim_frames,
@@ -202,11 +202,11 @@ class _Tally:
         )
 
 
-def _pairs(
+def _pair_frames(
     before: Iterable[np.ndarray], after: Iterable[np.ndarray]
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Frames of two videos side by side; whatever does not match is refused where it is met."""
-    pairs = zip_longest(_checked(before, "before"), _checked(after, "after"))
+    pairs = zip_longest(_check_frames(before, "before"), _check_frames(after, "after"))
     for place, (old, new) in enumerate(pairs):
         if old is None or new is None:
             told = ("more", place) if new is None else (place, "more")
@@ -222,7 +222,7 @@ def _pairs(
         yield old, new
 
 
-def _checked(frames: Iterable[np.ndarray], name: str) -> Iterator[np.ndarray]:
+def _check_frames(frames: Iterable[np.ndarray], name: str) -> Iterator[np.ndarray]:
     """The frames, each (H, W, 3) uint8 and all of the first one's size."""
     size: tuple[int, ...] = ()
     for frame in frames:
@@ -237,12 +237,12 @@ def _checked(frames: Iterable[np.ndarray], name: str) -> Iterator[np.ndarray]:
         raise ValueError(f"Expected {name} to hold at least one frame, got none.")
 
 
-def _distance(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+def _pixel_distance(one: np.ndarray, other: np.ndarray) -> np.ndarray:
     distance: np.ndarray = np.maximum(one, other) - np.minimum(one, other)  # cannot wrap
     return distance
 
 
-def _sum(distance: np.ndarray) -> int:
+def _sum_distance(distance: np.ndarray) -> int:
     return int(np.sum(distance, dtype=np.int64))
 
 
@@ -251,11 +251,11 @@ def _sum_of_squares(distance: np.ndarray) -> int:
     return int(np.sum(wide * wide, dtype=np.int64))
 
 
-def _decibels(squared: int, values: int) -> float:
-    return 10 * math.log10(_PEAK**2 * values / squared) if squared else math.inf
+def _compute_psnr(squared: int, values: int) -> float:
+    return 10 * math.log10(_MAX_LEVEL**2 * values / squared) if squared else math.inf
 
 
-def _spread(total: int, squares: int, frames: int) -> float:
+def _compute_std(total: int, squares: int, frames: int) -> float:
     """Standard deviation of the frames' whole numbers, from their sum and that of their squares."""
     if frames < 2:
         return math.nan

@@ -34,10 +34,13 @@ _SIGMAS = np.array(
 )
 _THRESHOLDS = np.linspace(0.5, 0.95, 10)
 _RECALLS = np.linspace(0.0, 1.0, 101)
-_MOST = 20  # people found in a picture who are counted
-_AREAS = {"all": (0.0, 1e10), "medium": (32.0**2, 96.0**2), "large": (96.0**2, 1e10)}
-_ROWS = (("", 0.0, "all"), ("50", 0.5, "all"), ("75", 0.75, "all"), ("M", 0.0, "medium"))
-ROWS = (*_ROWS, ("L", 0.0, "large"))  # what COCO prints, of precision and then of recall
+_MAX_FOUND = 20  # people found in a picture who are counted
+_AREA_LIMITS = {"all": (0.0, 1e10), "medium": (32.0**2, 96.0**2), "large": (96.0**2, 1e10)}
+_SHARED_ROWS = (("", 0.0, "all"), ("50", 0.5, "all"), ("75", 0.75, "all"), ("M", 0.0, "medium"))
+COCO_ROWS = (
+    *_SHARED_ROWS,
+    ("L", 0.0, "large"),
+)  # what COCO prints, of precision and then of recall
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -81,7 +84,7 @@ class FoundPerson:
         return float(np.prod(self.joints.max(axis=0) - self.joints.min(axis=0)))
 
 
-class _Picture(NamedTuple):
+class _PictureMatches(NamedTuple):
     """What came of one picture at all thresholds: (T, found) and who was to be found."""
 
     scores: np.ndarray
@@ -106,30 +109,30 @@ def coco_table(true: Sequence[TruePerson], found: Sequence[FoundPerson]) -> dict
         if each.joints.shape != (len(COCO), 2):
             raise BadInput(f"Expected COCO's {len(COCO)} joints, got shape {each.joints.shape}.")
     precision, recall = {}, {}
-    for size, limits in _AREAS.items():
-        precision[size], recall[size] = _curves(_pictures(true, found, limits))
+    for size, limits in _AREA_LIMITS.items():
+        precision[size], recall[size] = _compute_recall_curves(_match_pictures(true, found, limits))
     table = {}
     for what, held in (("AP", precision), ("AR", recall)):
-        for name, threshold, size in ROWS:
+        for name, threshold, size in COCO_ROWS:
             rows = held[size] if not threshold else held[size][_THRESHOLDS == threshold]
             counted = rows[rows > -1]
             table[f"{what}{name}"] = float(counted.mean()) if counted.size else -1.0
     return table
 
 
-def _pictures(
+def _match_pictures(
     true: Sequence[TruePerson], found: Sequence[FoundPerson], limits: tuple[float, float]
-) -> list[_Picture]:
+) -> list[_PictureMatches]:
     by_picture: Mapping[int, tuple[list[TruePerson], list[FoundPerson]]]
     by_picture = defaultdict(lambda: ([], []))
     for person in true:
         by_picture[person.picture][0].append(person)
     for guess in found:
         by_picture[guess.picture][1].append(guess)
-    return [_matched(*by_picture[key], limits) for key in sorted(by_picture)]
+    return [_match_found(*by_picture[key], limits) for key in sorted(by_picture)]
 
 
-def similarity(true: TruePerson, found: FoundPerson) -> float:
+def keypoint_similarity(true: TruePerson, found: FoundPerson) -> float:
     """Object keypoint similarity, from 0 to 1."""
     x, y, width, height = true.box
     if true.is_labelled.any():
@@ -143,28 +146,30 @@ def similarity(true: TruePerson, found: FoundPerson) -> float:
     return float(np.exp(-apart).mean())
 
 
-def _matched(
+def _match_found(
     true: list[TruePerson], found: list[FoundPerson], limits: tuple[float, float]
-) -> _Picture:
+) -> _PictureMatches:
     """Each found person, the surest first, takes the nearest who is still free."""
     low, high = limits
-    found = sorted(found, key=lambda one: -one.score)[:_MOST]
+    found = sorted(found, key=lambda one: -one.score)[:_MAX_FOUND]
     is_ignored = [one.is_ignored or not low <= one.area <= high for one in true]
     order = np.argsort(is_ignored, kind="stable")
     true, ignored = [true[place] for place in order], np.array(is_ignored, bool)[order]
-    near = np.array([[similarity(one, guess) for one in true] for guess in found])
+    near = np.array([[keypoint_similarity(one, guess) for one in true] for guess in found])
     shape = (len(_THRESHOLDS), len(found))
     is_matched, is_left_out = np.zeros(shape, bool), np.zeros(shape, bool)
     for row, threshold in enumerate(_THRESHOLDS):
         is_taken = np.zeros(len(true), bool)
         for guess in range(len(found)):
-            best = _best(near[guess], is_taken, ignored, threshold) if len(true) else -1
+            best = (
+                _find_nearest_free(near[guess], is_taken, ignored, threshold) if len(true) else -1
+            )
             if best >= 0:
                 is_taken[best] = is_matched[row, guess] = True
                 is_left_out[row, guess] = ignored[best]
     is_other = np.array([not low <= one.area <= high for one in found], bool)
     is_left_out |= ~is_matched & is_other
-    return _Picture(
+    return _PictureMatches(
         scores=np.array([one.score for one in found]),
         is_matched=is_matched,
         is_left_out=is_left_out,
@@ -172,7 +177,9 @@ def _matched(
     )
 
 
-def _best(near: np.ndarray, is_taken: np.ndarray, ignored: np.ndarray, threshold: float) -> int:
+def _find_nearest_free(
+    near: np.ndarray, is_taken: np.ndarray, ignored: np.ndarray, threshold: float
+) -> int:
     """The place of the nearest who is free and near enough; ignored ones come last. -1 if none."""
     best, least = -1, min(threshold, 1 - 1e-10)
     for place in range(len(near)):
@@ -185,7 +192,7 @@ def _best(near: np.ndarray, is_taken: np.ndarray, ignored: np.ndarray, threshold
     return best
 
 
-def _curves(pictures: list[_Picture]) -> tuple[np.ndarray, np.ndarray]:
+def _compute_recall_curves(pictures: list[_PictureMatches]) -> tuple[np.ndarray, np.ndarray]:
     """Precision (T, 101) at every recall, and the highest recall (T,); -1 if nobody was wanted."""
     wanted = sum(each.wanted for each in pictures)
     precision = np.full((len(_THRESHOLDS), len(_RECALLS)), -1.0)
@@ -237,7 +244,7 @@ class Pckh:
     photos: int
 
 
-def pckh(
+def compute_pckh(
     found: np.ndarray,
     truth: np.ndarray,
     head_px: np.ndarray,
@@ -257,16 +264,16 @@ def pckh(
     Example:
         >>> truth = np.array([[[10.0, 10.0], [20.0, 30.0]]])
         >>> found = truth + [[[3.0, 4.0], [3.0, 5.0]]]
-        >>> pckh(found, truth, np.array([10.0]), names=["left_hip", "left_knee"]).groups
+        >>> compute_pckh(found, truth, np.array([10.0]), names=["left_hip", "left_knee"]).groups
         {'hip': 100.0, 'knee': 0.0}
     """
     _check.positive(share=share)
-    is_right, counts = _judged(found, truth, head_px, names, share)
+    is_right, counts = _judge_joints(found, truth, head_px, names, share)
     is_in_mean = _in_mean(names)
     total = int(counts[:, is_in_mean].sum())
     return Pckh(
         mean=100 * float(is_right[:, is_in_mean].sum() / total) if total else float("nan"),
-        groups=_groups(is_right, counts, names),
+        groups=_average_groups(is_right, counts, names),
         counted=total,
         photos=int(counts[:, is_in_mean].any(axis=1).sum()),
     )
@@ -280,7 +287,7 @@ def shares_right(
     names: Sequence[str],
     share: float = 0.5,
 ) -> np.ndarray:
-    """(N,) of each photo, as `pckh` counts; NaN where nothing counts.
+    """(N,) of each photo, as `compute_pckh` counts; NaN where nothing counts.
 
     Example:
         >>> truth = np.array([[[10.0, 10.0], [20.0, 30.0]]])
@@ -288,7 +295,7 @@ def shares_right(
         >>> shares_right(found, truth, np.array([10.0]), names=["left_hip", "left_knee"]).tolist()
         [0.5]
     """
-    is_right, counts = _judged(found, truth, head_px, names, share)
+    is_right, counts = _judge_joints(found, truth, head_px, names, share)
     total = counts[:, _in_mean(names)].sum(axis=1)
     right = is_right[:, _in_mean(names)].sum(axis=1)
     return np.where(total > 0, right / np.maximum(total, 1), np.nan)
@@ -298,7 +305,7 @@ def _in_mean(names: Sequence[str]) -> np.ndarray:
     return np.array([name not in LEFT_OUT for name in names])
 
 
-def _judged(
+def _judge_joints(
     found: np.ndarray, truth: np.ndarray, head_px: np.ndarray, names: Sequence[str], share: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """(N, J) whether each joint is right, and whether it counts."""
@@ -315,7 +322,9 @@ def _judged(
     return is_right, counts
 
 
-def _groups(is_right: np.ndarray, counts: np.ndarray, names: Sequence[str]) -> dict[str, float]:
+def _average_groups(
+    is_right: np.ndarray, counts: np.ndarray, names: Sequence[str]
+) -> dict[str, float]:
     """The mean over a group's joints, each with its own share of photos."""
     found = {}
     for group, members in GROUPS.items():
@@ -330,7 +339,7 @@ def _groups(is_right: np.ndarray, counts: np.ndarray, names: Sequence[str]) -> d
     return found
 
 
-def measured(result: Pckh) -> Pckh:
+def require_measured(result: Pckh) -> Pckh:
     """The result, if there is something in it.
 
     Raises:

@@ -10,12 +10,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
-_LIGHT = """--ink: #1c2430; --soft-ink: #4a5464; --paper: #fff; --line: #c9cedb;
+_LIGHT_COLOURS = """--ink: #1c2430; --soft-ink: #4a5464; --paper: #fff; --line: #c9cedb;
   --soft: #f3f5f9; --link: #14507e; --bad: #8c2f1b; --bad-soft: #fbe9e4; --good: #1f5c3b;
   --good-soft: #e6f3eb; --warn: #6b4300; --warn-soft: #fdf0d3;
   --blue: #1b6ca8; --red: #c8553d; --green: #3d8361; --violet: #8e5ea2;
   --gold: #b8860b; --grey: #555555;"""
-_DARK = """--ink: #e8ebf2; --soft-ink: #b4bccb; --paper: #14181f; --line: #3d4554;
+_DARK_COLOURS = """--ink: #e8ebf2; --soft-ink: #b4bccb; --paper: #14181f; --line: #3d4554;
   --soft: #1f2530; --link: #9cccf5; --bad: #ffc9bb; --bad-soft: #3a1c14; --good: #b9ebcc;
   --good-soft: #14301f; --warn: #f4d08a; --warn-soft: #382a0e;
   --blue: #6fb7ee; --red: #ee8d76; --green: #7cc59f; --violet: #c39bd6;
@@ -40,9 +40,9 @@ _PLOTS = "".join(
 )
 
 STYLE = f"""
-:root {{ color-scheme: light dark; {_LIGHT} }}
-@media (prefers-color-scheme: dark) {{ :root {{ {_DARK} }} }}
-@media print {{ :root {{ color-scheme: light; {_LIGHT} }} }}
+:root {{ color-scheme: light dark; {_LIGHT_COLOURS} }}
+@media (prefers-color-scheme: dark) {{ :root {{ {_DARK_COLOURS} }} }}
+@media print {{ :root {{ color-scheme: light; {_LIGHT_COLOURS} }} }}
 * {{ box-sizing: border-box; }}
 body {{ font: 17px/1.5 system-ui, sans-serif; max-width: 72rem; margin: 1rem auto 4rem;
   padding: 0 1rem; color: var(--ink); background: var(--paper); overflow-wrap: anywhere; }}
@@ -192,22 +192,22 @@ class Section:
     part: PagePart = PagePart.PICTURES
 
 
-_PRIVATE = (
+_PRIVATE_STAMP = (
     "PRIVATE: this page shows originals, or figures computed from them. Keep it as safe as they "
     "are."
 )
-_PUBLIC = "PUBLIC: nothing on this page was computed from originals. It may be shared."
-_PROVED = (
+_PUBLIC_STAMP = "PUBLIC: nothing on this page was computed from originals. It may be shared."
+_PROVED_STAMP = (
     "PUBLIC: all that was computed from originals is under a proof{but}, and signed by a key that "
     "was named. It may be shared."
 )
 _BUT_PUBLIC = ", but for what is listed as taken as public"
-_MOST_NAMES = 3  # of files in a stamp
+_MAX_NAMES = 3  # of files in a stamp
 
 
-def page(title: str, sections: Sequence[Section], *, lead: str = "") -> str:
+def render_page(title: str, sections: Sequence[Section], *, lead: str = "") -> str:
     """The whole page; one section with originals makes all of it private, one caution doubtful."""
-    kind, said = stamps(sections)
+    kind, said = choose_stamp(sections)
     stamp = "".join(
         f'<p><strong class="stamp {kind}">{html.escape(each)}</strong></p>' for each in said
     )
@@ -218,18 +218,18 @@ def page(title: str, sections: Sequence[Section], *, lead: str = "") -> str:
         f"<style>{STYLE}</style></head><body>",
         '<a class="skip" href="#main">To the content</a>',
         f"<header><h1>{html.escape(title)}</h1>",
-        f"{paragraphs([lead] if lead else [])}{stamp}</header>",
+        f"{format_paragraphs([lead] if lead else [])}{stamp}</header>",
         '<main id="main">',
-        *map(_placed, sorted(sections, key=lambda section: section.part)),
+        *map(_place_section, sorted(sections, key=lambda section: section.part)),
         f"</main><script>{SCRIPT}</script></body></html>\n",
     ]
     return "\n".join(parts)
 
 
-def stamps(sections: Sequence[Section]) -> tuple[str, list[str]]:
+def choose_stamp(sections: Sequence[Section]) -> tuple[str, list[str]]:
     """How a page is stamped, and in which words; of several files, each caution names its own."""
     if any(section.has_originals for section in sections):
-        return "private", [_PRIVATE]
+        return "private", [_PRIVATE_STAMP]
     released = [section for section in sections if section.cautions is not None]
     files: dict[str, list[str]] = {}
     for section in released:
@@ -237,19 +237,20 @@ def stamps(sections: Sequence[Section]) -> tuple[str, list[str]]:
             files.setdefault(caution, []).extend(section.names)
     if not files:
         but = _BUT_PUBLIC * any(section.keeps_times for section in released)
-        return "public", [_PROVED.format(but=but) if released else _PUBLIC]
+        return "public", [_PROVED_STAMP.format(but=but) if released else _PUBLIC_STAMP]
     is_one = sum(len(section.names) for section in released) < 2
     return "doubtful", [
-        caution if is_one else f"{_listed(names)}: {caution}" for caution, names in files.items()
+        caution if is_one else f"{_join_names(names)}: {caution}"
+        for caution, names in files.items()
     ]
 
 
-def _listed(names: Sequence[str]) -> str:
-    more = len(names) - _MOST_NAMES
-    return ", ".join(names[:_MOST_NAMES]) + f" and {more} more" * (more > 0)
+def _join_names(names: Sequence[str]) -> str:
+    more = len(names) - _MAX_NAMES
+    return ", ".join(names[:_MAX_NAMES]) + f" and {more} more" * (more > 0)
 
 
-def _placed(section: Section) -> str:
+def _place_section(section: Section) -> str:
     heading = f"<h2>{html.escape(section.title)}</h2>"
     if section.part >= PagePart.RECEIPTS:
         inside = f"<details><summary>{heading}</summary>\n{section.body}</details>"
@@ -257,33 +258,35 @@ def _placed(section: Section) -> str:
     return f"<section>{heading}\n{section.body}</section>"
 
 
-def folded(summary: str, body: str) -> str:
+def fold_body(summary: str, body: str) -> str:
     """What only some readers want: a line that opens."""
     return f"<details><summary>{html.escape(summary)}</summary>\n{body}</details>"
 
 
-def heading(said: str) -> str:
+def format_heading(said: str) -> str:
     """Of a part of a section."""
     return f"<h3>{html.escape(said)}</h3>"
 
 
-def captioned(svg: str, caption: str) -> str:
+def caption_picture(svg: str, caption: str) -> str:
     """A small picture that is readable on a phone, and words below it."""
     below = f"<figcaption>{html.escape(caption)}</figcaption>" if caption else ""
     return f'<figure class="spans">{svg}{below}</figure>'
 
 
-def paragraphs(lines: Iterable[str]) -> str:
+def format_paragraphs(lines: Iterable[str]) -> str:
     """Plain sentences."""
     return "\n".join(f"<p>{html.escape(line)}</p>" for line in lines)
 
 
-def listing(lines: Iterable[str]) -> str:
+def format_listing(lines: Iterable[str]) -> str:
     """A list of sentences."""
     return "<ul>\n" + "\n".join(f"<li>{html.escape(line)}</li>" for line in lines) + "\n</ul>"
 
 
-def table(heading: Sequence[str], rows: Iterable[Sequence[str]], *, says: str = "Table") -> str:
+def format_table(
+    heading: Sequence[str], rows: Iterable[Sequence[str]], *, says: str = "Table"
+) -> str:
     """A table of plain text; on a phone each row is a card, its cells named.
 
     Args:
@@ -291,11 +294,11 @@ def table(heading: Sequence[str], rows: Iterable[Sequence[str]], *, says: str = 
         rows: cells, the first of which names the row.
         says: what it shows, for those who hear the page.
     """
-    head = "".join(_cell("th", "columnheader", cell, ' scope="col"') for cell in heading)
+    head = "".join(_format_cell("th", "columnheader", cell, ' scope="col"') for cell in heading)
     body = "\n".join(
         '<tr role="row">'
         + "".join(
-            _cell("td", "cell", cell, f' data-name="{html.escape(name, quote=True)}"')
+            _format_cell("td", "cell", cell, f' data-name="{html.escape(name, quote=True)}"')
             for name, cell in zip(heading, row, strict=True)
         )
         + "</tr>"
@@ -312,11 +315,11 @@ def table(heading: Sequence[str], rows: Iterable[Sequence[str]], *, says: str = 
     )
 
 
-def _cell(tag: str, role: str, said: str, more: str) -> str:
+def _format_cell(tag: str, role: str, said: str, more: str) -> str:
     return f'<{tag} role="{role}"{more}>{html.escape(said)}</{tag}>'
 
 
-def figure(svg: str) -> str:
+def format_figure(svg: str) -> str:
     """A picture made by this room; on a phone it can be moved sideways."""
     label = 'tabindex="0" role="region" aria-label="Picture"'
     return f'<figure><div class="scroll plot" {label}>{svg}</div></figure>'

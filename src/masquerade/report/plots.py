@@ -29,7 +29,7 @@ COLOURS = ("#1b6ca8", "#c8553d", "#3d8361", "#8e5ea2", "#b8860b", "#555555")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Line:
+class PlotLine:
     """One curve: a name, x and y, and how it is drawn; its place decides the colour if none is."""
 
     name: str
@@ -40,7 +40,7 @@ class Line:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Axes:
+class PlotAxes:
     """Titles and scales of a plot."""
 
     title: str
@@ -49,24 +49,24 @@ class Axes:
     is_log: bool = False
 
 
-def draw_lines(lines: Sequence[Line], axes: Axes) -> str:
+def draw_lines(lines: Sequence[PlotLine], axes: PlotAxes) -> str:
     """Draw the lines; on logarithmic axes values that are not positive are left out."""
-    xs = Ruler.around([line.x for line in lines], LEFT, RIGHT, is_log=axes.is_log)
-    ys = Ruler.around([line.y for line in lines], _BOTTOM_PLOT, TOP, is_log=axes.is_log)
+    xs = Ruler.fit_ruler([line.x for line in lines], LEFT, RIGHT, is_log=axes.is_log)
+    ys = Ruler.fit_ruler([line.y for line in lines], _BOTTOM_PLOT, TOP, is_log=axes.is_log)
     parts = draw_head(axes)
-    for tick in xs.ticks():
-        at = xs.place(tick)
+    for tick in xs.list_ticks():
+        at = xs.place_pixel(tick)
         parts.append(
             f'<line x1="{at:.1f}" y1="{TOP}" x2="{at:.1f}" y2="{_BOTTOM_PLOT}" stroke="#ddd"/>'
         )
         parts.append(
             f'<text x="{at:.1f}" y="{_BOTTOM_PLOT + 16}" text-anchor="middle">{tick:g}</text>'
         )
-    parts += levels(ys)
+    parts += draw_level_lines(ys)
     for number, line in enumerate(lines):
         colour = COLOURS[(number if line.colour is None else line.colour) % len(COLOURS)]
         points = " ".join(
-            f"{xs.place(x):.1f},{ys.place(y):.1f}"
+            f"{xs.place_pixel(x):.1f},{ys.place_pixel(y):.1f}"
             for x, y in zip(line.x.tolist(), line.y.tolist(), strict=True)
             if not axes.is_log or (x > 0 and y > 0)
         )
@@ -78,10 +78,10 @@ def draw_lines(lines: Sequence[Line], axes: Axes) -> str:
             f"{look}/>",
             f'<text x="{RIGHT + 38}" y="{at + 4}">{html.escape(line.name)}</text>',
         ]
-    return "\n".join([*parts, *labels(axes, _BOTTOM_PLOT), "</svg>"])
+    return "\n".join([*parts, *draw_axis_labels(axes, _BOTTOM_PLOT), "</svg>"])
 
 
-def draw_head(axes: Axes, *, width: int = WIDTH, height: int = HEIGHT) -> list[str]:
+def draw_head(axes: PlotAxes, *, width: int = WIDTH, height: int = HEIGHT) -> list[str]:
     """How a plot begins, and its title; larger where the legend needs the room."""
     title = html.escape(axes.title)
     return [
@@ -92,7 +92,7 @@ def draw_head(axes: Axes, *, width: int = WIDTH, height: int = HEIGHT) -> list[s
     ]
 
 
-def labels(axes: Axes, bottom: float) -> list[str]:
+def draw_axis_labels(axes: PlotAxes, bottom: float) -> list[str]:
     """What the axes of a plot that ends at ``bottom`` show."""
     return [
         f'<text x="{(LEFT + RIGHT) / 2}" y="{HEIGHT - 10}" text-anchor="middle">'
@@ -102,11 +102,11 @@ def labels(axes: Axes, bottom: float) -> list[str]:
     ]
 
 
-def levels(ys: Ruler) -> list[str]:
+def draw_level_lines(ys: Ruler) -> list[str]:
     """Lines across the plot, each with its value before it."""
     parts = []
-    for tick in ys.ticks():
-        at = ys.place(tick)
+    for tick in ys.list_ticks():
+        at = ys.place_pixel(tick)
         parts.append(f'<line x1="{LEFT}" y1="{at:.1f}" x2="{RIGHT}" y2="{at:.1f}" stroke="#ddd"/>')
         parts.append(f'<text x="{LEFT - 6}" y="{at + 4:.1f}" text-anchor="end">{tick:g}</text>')
     return parts
@@ -123,7 +123,7 @@ class Ruler:
     is_log: bool
 
     @classmethod
-    def around(
+    def fit_ruler(
         cls, arrays: Sequence[np.ndarray], start: float, end: float, *, is_log: bool
     ) -> Ruler:
         """The scale from ``start`` to ``end`` on which all values lie."""
@@ -134,14 +134,14 @@ class Ruler:
             low, high = low - abs(low) / 2 - 1e-9, high + abs(high) / 2 + 1e-9
         return cls(low, high, start, end, is_log)
 
-    def place(self, value: float) -> float:
+    def place_pixel(self, value: float) -> float:
         """Its pixel."""
         low, high = self.low, self.high
         if self.is_log:
             low, high, value = math.log(low), math.log(high), math.log(value)
         return self.start + (value - low) / (high - low) * (self.end - self.start)
 
-    def ticks(self) -> list[float]:
+    def list_ticks(self) -> list[float]:
         """Round values to mark."""
         if self.is_log:
             decades = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
@@ -156,7 +156,7 @@ class Ruler:
 
 
 _WIDTH_SERIES, _LEFT_SERIES, _RIGHT_SERIES, _TOP_SERIES, _BOTTOM_SERIES = 480, 58, 470, 12, 230
-_MOST = 1500  # points of a line
+_MAX_POINTS = 1500  # points of a line
 _COLOURS_PLOTS = {"before": "#c8553d", "published": "#1b6ca8"}
 
 
@@ -177,7 +177,7 @@ def draw_series(series: dict[str, np.ndarray]) -> str:
         raise ValueError("Expected two finite numbers or more to draw, got fewer.")
     longest = max(map(len, shown.values()))
     xs = Ruler(0.0, float(longest - 1), _LEFT_SERIES, _RIGHT_SERIES, False)
-    ys = Ruler.around(list(shown.values()), _BOTTOM_SERIES, _TOP_SERIES, is_log=False)
+    ys = Ruler.fit_ruler(list(shown.values()), _BOTTOM_SERIES, _TOP_SERIES, is_log=False)
     tall = _BOTTOM_SERIES + 30 + 22 * len(shown)
     says = f"Numbers of the file in order: {', '.join(shown)}; faint lines are single numbers."
     parts = [
@@ -186,26 +186,26 @@ def draw_series(series: dict[str, np.ndarray]) -> str:
         f'role="img" aria-label="{html.escape(says, quote=True)}" '
         'font-family="system-ui, sans-serif" font-size="14">'
     ]
-    for tick in ys.ticks():
-        y = ys.place(tick)
+    for tick in ys.list_ticks():
+        y = ys.place_pixel(tick)
         parts.append(
             f'<line x1="{_LEFT_SERIES}" y1="{y:.1f}" x2="{_RIGHT_SERIES}" y2="{y:.1f}" '
             'stroke="#ddd"/>'
             f'<text x="{_LEFT_SERIES - 6}" y="{y + 5:.1f}" text-anchor="end">{tick:g}</text>'
         )
     for number, (name, values) in enumerate(shown.items()):
-        parts += _drawn_series(name, values, number, xs, ys)
+        parts += _draw_one_series(name, values, number, xs, ys)
     return "\n".join([*parts, "</svg>"])
 
 
-def _drawn_series(name: str, values: np.ndarray, number: int, xs: Ruler, ys: Ruler) -> list[str]:
+def _draw_one_series(name: str, values: np.ndarray, number: int, xs: Ruler, ys: Ruler) -> list[str]:
     width = max(3, len(values) // 24)
     colour, y = _COLOURS_PLOTS.get(name, "#1b6ca8"), _BOTTOM_SERIES + 26 + 22 * number
     smooth = np.convolve(np.pad(values, width // 2, mode="edge"), np.ones(width) / width, "valid")
     lines = ((values, 0.8, 0.35), (smooth[: len(values)], 2.5, 1.0))
     return [
         *(
-            f'<polyline points="{_points(each, xs, ys)}" fill="none" stroke="{colour}" '
+            f'<polyline points="{_format_points(each, xs, ys)}" fill="none" stroke="{colour}" '
             f'stroke-width="{thick}" opacity="{solid}"/>'
             for each, thick, solid in lines
         ),
@@ -217,10 +217,10 @@ def _drawn_series(name: str, values: np.ndarray, number: int, xs: Ruler, ys: Rul
     ]
 
 
-def _points(values: np.ndarray, xs: Ruler, ys: Ruler) -> str:
-    places = np.unique(np.linspace(0, len(values) - 1, min(len(values), _MOST)).astype(int))
+def _format_points(values: np.ndarray, xs: Ruler, ys: Ruler) -> str:
+    places = np.unique(np.linspace(0, len(values) - 1, min(len(values), _MAX_POINTS)).astype(int))
     pairs = zip(places.tolist(), values[places].tolist(), strict=True)
-    return " ".join(f"{xs.place(x):.1f},{ys.place(y):.1f}" for x, y in pairs)
+    return " ".join(f"{xs.place_pixel(x):.1f},{ys.place_pixel(y):.1f}" for x, y in pairs)
 
 
 _BOTTOM_FRONTIER = HEIGHT - 48
@@ -228,7 +228,7 @@ _ROW_PLOTS, _LETTER = 17, 5.2  # pixels of a line of the legend, and of a letter
 
 
 @dataclass(frozen=True, kw_only=True)
-class Dot:
+class FrontierDot:
     """One thing that was published.
 
     Args:
@@ -252,47 +252,50 @@ class Dot:
     is_this: bool = False
 
 
-def draw_frontier(dots: Sequence[Dot], axes: Axes) -> str:
+def draw_frontier(dots: Sequence[FrontierDot], axes: PlotAxes) -> str:
     """Draw the dots, numbered, with their names beside the plot; a line joins the best ones.
 
     Example:
-        >>> one = Dot(name="blur", given_away=40, low=38, high=42, kept=70)
-        >>> two = Dot(name="noise", given_away=33, low=32, high=35, kept=20, is_proved=True)
-        >>> drawn = draw_frontier([one, two], Axes(title="t", x_label="attack", y_label="use"))
-        >>> drawn.count("<circle"), drawn.count('class="frontier"')
+        >>> one = FrontierDot(name="blur", given_away=40, low=38, high=42, kept=70)
+        >>> two = FrontierDot(name="noise", given_away=33, low=32, high=35, kept=20, is_proved=True)
+        >>> drawn = draw_frontier([one, two], PlotAxes(title="t", x_label="attack", y_label="use"))
+        >>> drawn.count("<circle"), drawn.count('class="find_frontier"')
         (4, 1)
     """
     if not dots:
         raise ValueError("Expected at least one dot, got none.")
     ends = np.array([[dot.low, dot.high] for dot in dots])
     heights = np.array([[dot.kept - dot.spread, dot.kept + dot.spread] for dot in dots])
-    xs = Ruler.around([ends.ravel()], LEFT + 8, RIGHT - 8, is_log=False)
-    ys = Ruler.around([heights.ravel()], _BOTTOM_FRONTIER - 8, TOP + 8, is_log=False)
+    xs = Ruler.fit_ruler([ends.ravel()], LEFT + 8, RIGHT - 8, is_log=False)
+    ys = Ruler.fit_ruler([heights.ravel()], _BOTTOM_FRONTIER - 8, TOP + 8, is_log=False)
     room = math.ceil(RIGHT + 44 + _LETTER * max(len(dot.name) for dot in dots))
     width, height = max(WIDTH, room), max(HEIGHT, TOP + 20 + _ROW_PLOTS * len(dots))
     head = draw_head(axes, width=width, height=height)
-    parts = [*head, *labels(axes, _BOTTOM_FRONTIER), *levels(ys)]
-    for tick in xs.ticks():
-        at = xs.place(tick)
+    parts = [*head, *draw_axis_labels(axes, _BOTTOM_FRONTIER), *draw_level_lines(ys)]
+    for tick in xs.list_ticks():
+        at = xs.place_pixel(tick)
         parts.append(
             f'<text x="{at:.1f}" y="{_BOTTOM_FRONTIER + 16}" text-anchor="middle">{tick:g}</text>'
         )
-    best = " ".join(f"{xs.place(x):.1f},{ys.place(y):.1f}" for x, y in frontier(dots))
+    best = " ".join(
+        f"{xs.place_pixel(x):.1f},{ys.place_pixel(y):.1f}" for x, y in find_frontier(dots)
+    )
     parts.append(
         f'<polyline class="frontier" points="{best}" fill="none" stroke="#555" '
         'stroke-dasharray="4 3"/>'
     )
     for number, dot in enumerate(dots, start=1):
-        parts += _drawn_frontier(dot, number, xs, ys)
+        parts += _draw_dot(dot, number, xs, ys)
     return "\n".join([*parts, "</svg>"])
 
 
-def frontier(dots: Sequence[Dot]) -> list[tuple[float, float]]:
+def find_frontier(dots: Sequence[FrontierDot]) -> list[tuple[float, float]]:
     """Corners of the line from left to right: the most that is kept for no more given away.
 
     Example:
         >>> some = [(1.0, 2.0), (2.0, 1.0), (3.0, 4.0)]
-        >>> frontier([Dot(name="", given_away=x, low=x, high=x, kept=y) for x, y in some])
+        >>> dots = [FrontierDot(name="", given_away=x, low=x, high=x, kept=y) for x, y in some]
+        >>> find_frontier(dots)
         [(1.0, 2.0), (3.0, 2.0), (3.0, 4.0)]
     """
     found: list[tuple[float, float]] = []
@@ -305,13 +308,18 @@ def frontier(dots: Sequence[Dot]) -> list[tuple[float, float]]:
     return found
 
 
-def _drawn_frontier(dot: Dot, number: int, xs: Ruler, ys: Ruler) -> list[str]:
+def _draw_dot(dot: FrontierDot, number: int, xs: Ruler, ys: Ruler) -> list[str]:
     """The dot with its whiskers and number, and its line in the legend."""
     colour = COLOURS[0 if dot.is_proved else 1]
-    x, y, top = xs.place(dot.given_away), ys.place(dot.kept), TOP + 6 + _ROW_PLOTS * number
-    low, high = (ys.place(dot.kept + way * dot.spread) for way in (-1, 1))
+    x, y, top = (
+        xs.place_pixel(dot.given_away),
+        ys.place_pixel(dot.kept),
+        TOP + 6 + _ROW_PLOTS * number,
+    )
+    low, high = (ys.place_pixel(dot.kept + way * dot.spread) for way in (-1, 1))
     name = html.escape(dot.name)
-    across = f'x1="{xs.place(dot.low):.1f}" y1="{y:.1f}" x2="{xs.place(dot.high):.1f}" y2="{y:.1f}"'
+    left, right = xs.place_pixel(dot.low), xs.place_pixel(dot.high)
+    across = f'x1="{left:.1f}" y1="{y:.1f}" x2="{right:.1f}" y2="{y:.1f}"'
     down = f'x1="{x:.1f}" y1="{low:.1f}" x2="{x:.1f}" y2="{high:.1f}"'
     ring = f'<circle class="this" cx="{x:.1f}" cy="{y:.1f}" r="9" fill="none" stroke="{colour}" '
     weight = ' font-weight="700"' if dot.is_this else ""
@@ -369,8 +377,8 @@ def draw_choice(curves: Sequence[ChoiceCurve], *, this: tuple[float, float], y_l
         f'role="img" aria-label="{html.escape(says, quote=True)}" '
         'font-family="system-ui, sans-serif" font-size="14">',
     ]
-    for tick in ys.ticks():
-        y = ys.place(tick)
+    for tick in ys.list_ticks():
+        y = ys.place_pixel(tick)
         parts.append(
             f'<line x1="{_LEFT_CHOICE}" y1="{y:.1f}" x2="{_RIGHT_CHOICE}" y2="{y:.1f}" '
             'stroke="#ddd"/>'
@@ -378,7 +386,7 @@ def draw_choice(curves: Sequence[ChoiceCurve], *, this: tuple[float, float], y_l
         )
     for tick in (0, 20, 40, 60, 80, 100):
         parts.append(
-            f'<text x="{xs.place(tick):.1f}" y="{_BOTTOM_CHOICE + 18}" '
+            f'<text x="{xs.place_pixel(tick):.1f}" y="{_BOTTOM_CHOICE + 18}" '
             f'text-anchor="middle">{tick}</text>'
         )
     middle = (_TOP_CHOICE + _BOTTOM_CHOICE) / 2
@@ -390,15 +398,17 @@ def draw_choice(curves: Sequence[ChoiceCurve], *, this: tuple[float, float], y_l
         f"{html.escape(y_label)}</text>",
     ]
     for number, curve in enumerate(curves):
-        parts += _drawn_choice(curve, number, xs, ys)
-    return "\n".join([*parts, *_marked(xs.place(this[0]), ys.place(this[1])), "</svg>"])
+        parts += _draw_choice_curve(curve, number, xs, ys)
+    return "\n".join(
+        [*parts, *_mark_point(xs.place_pixel(this[0]), ys.place_pixel(this[1])), "</svg>"]
+    )
 
 
-def _drawn_choice(curve: ChoiceCurve, number: int, xs: Ruler, ys: Ruler) -> list[str]:
+def _draw_choice_curve(curve: ChoiceCurve, number: int, xs: Ruler, ys: Ruler) -> list[str]:
     """The curve, and its line of the legend below the plot."""
     colour, y = COLOURS[number % len(COLOURS)], _BOTTOM_CHOICE + 64 + 22 * number
     pairs = zip(curve.noticed, curve.left, strict=True)
-    points = " ".join(f"{xs.place(a):.1f},{ys.place(b):.1f}" for a, b in pairs)
+    points = " ".join(f"{xs.place_pixel(a):.1f},{ys.place_pixel(b):.1f}" for a, b in pairs)
     width = 3 if number == 0 else 1.5
     return [
         f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="{width}"/>',
@@ -408,7 +418,7 @@ def _drawn_choice(curve: ChoiceCurve, number: int, xs: Ruler, ys: Ruler) -> list
     ]
 
 
-def _marked(x: float, y: float) -> list[str]:
+def _mark_point(x: float, y: float) -> list[str]:
     anchor, shift = ("end", -14) if x > (_LEFT_CHOICE + _RIGHT_CHOICE) / 2 else ("start", 14)
     below = 22 if y < _TOP_CHOICE + 40 else -12
     return [
@@ -419,11 +429,11 @@ def _marked(x: float, y: float) -> list[str]:
 
 
 _BOTTOM = HEIGHT - 84  # room for slanted names
-_FILLED = 0.8  # of the width of a group; the rest is air
+_FILLED_SHARE = 0.8  # of the width of a group; the rest is air
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Bars:
+class BarSeries:
     """One bar in every group.
 
     Args:
@@ -438,9 +448,9 @@ class Bars:
 
 
 def draw_bars(
-    series: Sequence[Bars],
+    series: Sequence[BarSeries],
     groups: Sequence[str],
-    axes: Axes,
+    axes: PlotAxes,
     *,
     limits: tuple[float, float] | None = None,
 ) -> str:
@@ -453,8 +463,9 @@ def draw_bars(
         limits: within which all values lie, such as 0 and 100; whiskers end there.
 
     Example:
-        >>> one = Bars(name="DP", values=np.array([0.5, 0.9]), spreads=np.array([0.1, 0.0]))
-        >>> drawn = draw_bars([one], ["walk", "run"], Axes(title="t", x_label="", y_label="share"))
+        >>> one = BarSeries(name="DP", values=np.array([0.5, 0.9]), spreads=np.array([0.1, 0.0]))
+        >>> axes = PlotAxes(title="t", x_label="", y_label="share")
+        >>> drawn = draw_bars([one], ["walk", "run"], axes)
         >>> drawn.count('class="bar"'), drawn.count('class="whisker"')
         (2, 1)
     """
@@ -462,25 +473,28 @@ def draw_bars(
     ends = [np.zeros(1), *(bars.values + np.nan_to_num(bars.spreads) for bars in series)]
     ends += [bars.values - np.nan_to_num(bars.spreads) for bars in series]
     seen = ends if limits is None else [np.array(limits)]
-    ys = Ruler.around(seen, _BOTTOM, TOP, is_log=False)
-    parts = [*draw_head(axes), *labels(axes, _BOTTOM), *levels(ys)]
+    ys = Ruler.fit_ruler(seen, _BOTTOM, TOP, is_log=False)
+    parts = [*draw_head(axes), *draw_axis_labels(axes, _BOTTOM), *draw_level_lines(ys)]
     wide = (RIGHT - LEFT) / len(groups)
-    thick = wide * _FILLED / len(series)
+    thick = wide * _FILLED_SHARE / len(series)
     for number, bars in enumerate(series):
         colour = COLOURS[number % len(COLOURS)]
-        parts += _legend(bars.name, colour, number)
+        parts += _legend_line(bars.name, colour, number)
         for place, group in enumerate(groups):
-            left = LEFT + place * wide + wide * (1 - _FILLED) / 2 + number * thick
+            left = LEFT + place * wide + wide * (1 - _FILLED_SHARE) / 2 + number * thick
             said = f"{group}, {bars.name}"
             value, spread = float(bars.values[place]), float(bars.spreads[place])
-            parts += _bar(ys, left, thick, value, spread, said=said, colour=colour)
+            parts += _draw_bar(ys, left, thick, value, spread, said=said, colour=colour)
     for place, group in enumerate(groups):
-        parts.append(_slanted(group, LEFT + (place + 0.5) * wide))
+        parts.append(_slant_name(group, LEFT + (place + 0.5) * wide))
     return "\n".join([*parts, "</svg>"])
 
 
 def _check_bars(
-    series: Sequence[Bars], groups: Sequence[str], axes: Axes, limits: tuple[float, float] | None
+    series: Sequence[BarSeries],
+    groups: Sequence[str],
+    axes: PlotAxes,
+    limits: tuple[float, float] | None,
 ) -> None:
     if not series or not groups:
         raise ValueError("Expected at least one series and one group of bars, got none.")
@@ -501,7 +515,7 @@ def _check_bars(
             )
 
 
-def _legend(name: str, colour: str, number: int) -> list[str]:
+def _legend_line(name: str, colour: str, number: int) -> list[str]:
     left, top = RIGHT + 12, TOP + 12 + 20 * number
     return [
         f'<rect x="{left}" y="{top - 5}" width="20" height="10" fill="{colour}"/>',
@@ -509,11 +523,11 @@ def _legend(name: str, colour: str, number: int) -> list[str]:
     ]
 
 
-def _bar(
+def _draw_bar(
     ys: Ruler, left: float, thick: float, value: float, spread: float, *, said: str, colour: str
 ) -> list[str]:
     """The bar, what it says when pointed at, and its whisker."""
-    ends = sorted((ys.place(0.0), ys.place(value)))
+    ends = sorted((ys.place_pixel(0.0), ys.place_pixel(value)))
     parts = [
         f'<rect class="bar" x="{left:.1f}" y="{ends[0]:.1f}" width="{thick:.1f}" '
         f'height="{ends[1] - ends[0]:.1f}" fill="{colour}">'
@@ -523,13 +537,13 @@ def _bar(
         middle = left + thick / 2
         low, high = max(value - spread, ys.low), min(value + spread, ys.high)
         parts.append(
-            f'<line class="whisker" x1="{middle:.1f}" y1="{ys.place(low):.1f}" '
-            f'x2="{middle:.1f}" y2="{ys.place(high):.1f}" stroke="#1c2430"/>'
+            f'<line class="whisker" x1="{middle:.1f}" y1="{ys.place_pixel(low):.1f}" '
+            f'x2="{middle:.1f}" y2="{ys.place_pixel(high):.1f}" stroke="#1c2430"/>'
         )
     return parts
 
 
-def _slanted(name: str, middle: float) -> str:
+def _slant_name(name: str, middle: float) -> str:
     return (
         f'<text transform="translate({middle:.1f} {_BOTTOM + 14}) rotate(-35)" '
         f'text-anchor="end">{html.escape(name)}</text>'
@@ -571,7 +585,7 @@ def draw_intervals(spans: list[DrawnSpan], *, says: str, chance: float | None = 
     is_share = 0 <= min(ends) and max(ends) <= 1
     low, high = (0.0, 1.0) if is_share else (min(0.0, *ends), max(ends) or 1.0)
 
-    def at(value: float) -> float:
+    def place_value(value: float) -> float:
         return _LEFT + (value - low) / (high - low) * (_RIGHT - _LEFT)
 
     bottom = _TOP + _ROW_BARS * len(spans)
@@ -583,23 +597,26 @@ def draw_intervals(spans: list[DrawnSpan], *, says: str, chance: float | None = 
     ]
     for end, anchor in ((low, "start"), (high, "end")):
         parts.append(
-            f'<text x="{at(end):.1f}" y="{bottom + 16}" text-anchor="{anchor}" font-size="12">'
-            f"{_shown(end, is_share=is_share)}</text>"
+            f'<text x="{place_value(end):.1f}" y="{bottom + 16}" text-anchor="{anchor}" '
+            'font-size="12">'
+            f"{_format_end(end, is_share=is_share)}</text>"
         )
     if chance is not None:
-        x = f"{at(chance):.1f}"
+        x = f"{place_value(chance):.1f}"
         parts.append(
             f'<line x1="{x}" y1="{_TOP}" x2="{x}" y2="{bottom}" stroke="#555" '
             'stroke-dasharray="3 3"><title>guessing</title></line>'
         )
     for number, span in enumerate(spans):
-        parts += _drawn(span, at, _TOP + _ROW_BARS * (number + 0.5), is_share=is_share)
+        parts += _draw_span(span, place_value, _TOP + _ROW_BARS * (number + 0.5), is_share=is_share)
     return "\n".join([*parts, "</svg>"])
 
 
-def _drawn(span: DrawnSpan, at: Callable[[float], float], y: float, *, is_share: bool) -> list[str]:
+def _draw_span(
+    span: DrawnSpan, at: Callable[[float], float], y: float, *, is_share: bool
+) -> list[str]:
     colour = _COLOURS_BARS.get(span.name, "#1b6ca8")
-    said = _said(span, is_share=is_share)
+    said = _describe_span(span, is_share=is_share)
     return [
         f'<text x="0" y="{y + 5:.1f}">{html.escape(span.name)}</text>',
         f'<line x1="{at(span.low):.1f}" y1="{y:.1f}" x2="{at(span.high):.1f}" y2="{y:.1f}" '
@@ -609,12 +626,12 @@ def _drawn(span: DrawnSpan, at: Callable[[float], float], y: float, *, is_share:
     ]
 
 
-def _said(span: DrawnSpan, *, is_share: bool) -> str:
+def _describe_span(span: DrawnSpan, *, is_share: bool) -> str:
     if is_share:
         low, high = (f"{100 * end:.0f}" for end in (span.low, span.high))
         return f"{100 * span.value:.0f} % ({low} to {high})"
     return f"{span.value:.3g} ({span.low:.3g} to {span.high:.3g})"
 
 
-def _shown(end: float, *, is_share: bool) -> str:
+def _format_end(end: float, *, is_share: bool) -> str:
     return f"{100 * end:.0f} %" if is_share else f"{end:.3g}"

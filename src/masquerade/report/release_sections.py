@@ -19,33 +19,35 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from masquerade._formatting import counted
-from masquerade._formatting import shown as up
-from masquerade._formatting import shown_below as down
-from masquerade.guarantee import WHOLE_FILE, Guarantee, Kind, Relation, Unit, UnitName
+from masquerade._formatting import format_count
+from masquerade._formatting import format_rounded_down as down
+from masquerade._formatting import format_rounded_up as up
+from masquerade.guarantee import WHOLE_FILE, Guarantee, GuaranteeKind, Relation, Unit, UnitName
 from masquerade.report import page, plots
 from masquerade.report.page import PagePart, Section
-from masquerade.scores import Attacked, Success
-from masquerade.wording import PERSON, count_people, explain
+from masquerade.scores import AttackResult, MeasuredRate
+from masquerade.wording import PERSON_AREA_SHARE, count_people, explain
 
 if TYPE_CHECKING:
     from masquerade.receipt import Receipt
 
 
-_SMALL = 64  # pixels: somebody who is seen from afar
-_VACUOUS = 100.0
-_ALIKE = ((0.05, "almost the same"), (0.5, "similar, though not the same"))
+_SMALL_PX = 64  # pixels: somebody who is seen from afar
+_VACUOUS_EPSILON = 100.0
+_ALIKE_WORDS = ((0.05, "almost the same"), (0.5, "similar, though not the same"))
 _OF_A_PERSON = (
     "a person",
     "anything:",
     "someone seen in many frames",
     "what reaches beyond one",
 )  # said here in other words
-_AGAIN = "Further copies: each time the same recordings are used again, protection gets weaker."
+_COPIES_NOTE = (
+    "Further copies: each time the same recordings are used again, protection gets weaker."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plainly:
+class PlainAnswers:
     """Two answers.
 
     Args:
@@ -59,7 +61,9 @@ class Plainly:
     exposed: list[str]
 
 
-def plainly(guarantee: Guarantee, *, is_film: bool, is_rehearsal: bool = False) -> Plainly:
+def answer_plainly(
+    guarantee: Guarantee, *, is_film: bool, is_rehearsal: bool = False
+) -> PlainAnswers:
     """The answers of one release.
 
     Args:
@@ -67,26 +71,28 @@ def plainly(guarantee: Guarantee, *, is_film: bool, is_rehearsal: bool = False) 
         is_film: whether it is of a film or a picture; a frame of numbers is a row.
         is_rehearsal: whether the noise can be computed by anybody who knows the seed.
     """
-    others = [_sentence(each) for each in guarantee.not_protected if _is_new(each)]
-    if guarantee.epsilon is None or guarantee.epsilon > _VACUOUS:
-        said = _nothing(guarantee, is_rehearsal=is_rehearsal)
-        return Plainly(is_proved=False, protected=said, exposed=["Anything it shows.", *others])
-    person = _person(guarantee.unit, is_film=is_film)
-    return Plainly(
+    others = [_make_sentence(each) for each in guarantee.not_protected if _is_new(each)]
+    if guarantee.epsilon is None or guarantee.epsilon > _VACUOUS_EPSILON:
+        said = _answer_no_promise(guarantee, is_rehearsal=is_rehearsal)
+        return PlainAnswers(
+            is_proved=False, protected=said, exposed=["Anything it shows.", *others]
+        )
+    person = _explain_unit(guarantee.unit, is_film=is_film)
+    return PlainAnswers(
         is_proved=True,
-        protected=[_what(guarantee, is_film=is_film), _sure(guarantee)],
-        exposed=[*person, *others, _AGAIN],
+        protected=[_describe_protected(guarantee, is_film=is_film), _describe_certainty(guarantee)],
+        exposed=[*person, *others, _COPIES_NOTE],
     )
 
 
-def _nothing(guarantee: Guarantee, *, is_rehearsal: bool) -> list[str]:
+def _answer_no_promise(guarantee: Guarantee, *, is_rehearsal: bool) -> list[str]:
     if is_rehearsal:
         return [
             "Nothing: this is a rehearsal. Its noise can be computed and taken away by anybody who "
             "knows the seed. It is not meant to be published."
         ]
     hides = guarantee.released.partition("tries to hide ")[2]
-    if guarantee.kind is Kind.HEURISTIC and hides:
+    if guarantee.kind is GuaranteeKind.HEURISTIC and hides:
         return [
             f"Nothing for certain. It was made to hide {hides}; that may work, and it may fail or "
             "be undone. No proof stands behind it."
@@ -96,16 +102,16 @@ def _nothing(guarantee: Guarantee, *, is_rehearsal: bool) -> list[str]:
     return ["Nothing for certain. No proof stands behind what was published."]
 
 
-def _what(guarantee: Guarantee, *, is_film: bool) -> str:
+def _describe_protected(guarantee: Guarantee, *, is_film: bool) -> str:
     """The unit in words; what is taken as public stands outside of it."""
-    unit, relaxed = guarantee.unit, guarantee.kind is Kind.FORMAL_RELAXED
-    said = _unit(unit, is_film=is_film)
+    unit, relaxed = guarantee.unit, guarantee.kind is GuaranteeKind.FORMAL_RELAXED
+    said = _describe_unit(unit, is_film=is_film)
     if relaxed:
         return f"{said}, except for the part of it that is treated as public (see the details)."
     return f"{said}."
 
 
-def _unit(unit: Unit, *, is_film: bool) -> str:
+def _describe_unit(unit: Unit, *, is_film: bool) -> str:
     sites = unit.sites or 1
     side = max(1, math.isqrt(sites))
     match unit.name:
@@ -132,10 +138,10 @@ def _unit(unit: Unit, *, is_film: bool) -> str:
             return "Any single recording of those that it was learned from"
 
 
-def _sure(guarantee: Guarantee) -> str:
+def _describe_certainty(guarantee: Guarantee) -> str:
     """How alike results would be, and how often a change is noticed."""
-    alike = next((words for most, words in _ALIKE if guarantee.noticed <= most), None)
-    times = math.ceil(100 * guarantee.noticed - 1e-9)
+    alike = next((words for most, words in _ALIKE_WORDS if guarantee.detection_rate <= most), None)
+    times = math.ceil(100 * guarantee.detection_rate - 1e-9)
     often = f"at most {times} times in 100" if times < 100 else "perhaps every time"
     looks = f"would have looked {alike}" if alike else "may have looked quite different"
     other = "something else" if guarantee.relation is Relation.REPLACE_ONE else "left out"
@@ -148,20 +154,22 @@ def _sure(guarantee: Guarantee) -> str:
     )
 
 
-def _person(unit: Unit, *, is_film: bool) -> list[str]:
+def _explain_unit(unit: Unit, *, is_film: bool) -> list[str]:
     """Why the unit is less than a person; nothing where it is one."""
-    sites, small = unit.sites or 1, PERSON * _SMALL**2
+    sites, small = unit.sites or 1, PERSON_AREA_SHARE * _SMALL_PX**2
     match unit.name:
         case UnitName.VALUE:
             why = " A person shows in many numbers."
         case UnitName.PIXELS if sites <= small:
-            why = f" Even somebody far away ({_SMALL} dots tall) covers about {small:.0f} dots of "
+            why = (
+                f" Even somebody far away ({_SMALL_PX} dots tall) covers about {small:.0f} dots of "
+            )
             why += "every frame. If people cannot be made out, that is due to the blur and the "
             why += "noise you see, and about that nothing is proved."
         case UnitName.PIXELS:
             why = " Somebody covers that many dots within a few frames."
         case UnitName.TUBE:
-            tall = math.isqrt(int(sites / PERSON))
+            tall = math.isqrt(int(sites / PERSON_AREA_SHARE))
             why = f" Anyone taller than about {tall} dots in the picture is larger than that spot."
         case UnitName.FRAME:
             why = f" Whoever is in several {'frames' if is_film else 'rows'} can show."
@@ -180,18 +188,18 @@ def _is_new(phrase: str) -> bool:
     return not phrase.startswith(_OF_A_PERSON)
 
 
-def _sentence(phrase: str) -> str:
+def _make_sentence(phrase: str) -> str:
     return f"{phrase[:1].upper()}{phrase[1:].rstrip('.')}."
 
 
 _WIDTH, _LEFT, _RIGHT = 480, 150, 400
 
 
-def svg(claim: float, shown: float) -> str:
+def draw_leaks(claim: float, shown: float) -> str:
     """Two bars: the leak that is allowed, and the leak that was shown at least.
 
     Example:
-        >>> svg(8.0, 4.5).count("<rect")
+        >>> draw_leaks(8.0, 4.5).count("<rect")
         2
     """
     most = max(claim, shown, 1e-9)
@@ -218,7 +226,7 @@ def svg(claim: float, shown: float) -> str:
     return "\n".join([*parts, "</svg>"])
 
 
-_ASKED = {
+_ATTACK_QUESTIONS = {
     "attribute_inference": "Can it be told what people look like?",
     "reidentify": "Can people be recognised?",
     "place_retrieval": "Can the place be recognised?",
@@ -226,7 +234,7 @@ _ASKED = {
     "reconstruct": "Can the picture be brought back?",
     "seed_subtraction": "Can the noise be taken away?",
 }
-_MEASURED = {
+_FIGURE_WORDS = {
     "rank-1": "recognised at the first guess (rank-1)",
     "Top-1": "recognised at the first guess (Top-1)",
     "cMAP": "how well looks are told apart (cMAP)",
@@ -234,7 +242,7 @@ _MEASURED = {
     "error undone": "share of the noise that was taken away",
     "AUC": "how well those learned from are told from others (AUC; 50 % is guessing)",
 }
-_SAID = (
+_ATTACK_NOTE = (
     "We attacked recordings that were released in this way. The same attacker was also given the "
     "originals (before), where it should succeed, and random data, where it must fail. A dot is "
     "what was measured, its bar the 95 % interval, the dashed line guessing. A better attacker may "
@@ -242,7 +250,7 @@ _SAID = (
 )
 
 
-def write_attack_section(name: str, found: Sequence[Attacked]) -> Section:
+def write_attack_section(name: str, found: Sequence[AttackResult]) -> Section:
     """One attack; the headline of each attacker is drawn, every figure stands in a folded table.
 
     Args:
@@ -250,21 +258,21 @@ def write_attack_section(name: str, found: Sequence[Attacked]) -> Section:
         found: its attackers.
     """
     rows = [
-        (each.attacker, own.measure, *map(_span, (top, own, low)))
+        (each.attacker, own.measure, *map(_format_interval, (top, own, low)))
         for each in found
         for own, top, low in zip(each.published, each.ceiling, each.floor, strict=True)
     ]
     heading = ("attacker", "measure", "before", "after", "random data")
-    table = page.table(heading, rows, says="What attackers found")
+    table = page.format_table(heading, rows, says="What attackers found")
     notes = [f"{each.attacker}: {each.verdict}" for each in found]
     notes += dict.fromkeys(note for each in found for note in each.notes)
-    body = page.paragraphs([_SAID]) + "".join(map(_drawn, found))
-    body += page.folded("All figures, and how to read them", table + page.listing(notes))
-    asked = _ASKED.get(name, f"What the attack {name} finds")
+    body = page.format_paragraphs([_ATTACK_NOTE]) + "".join(map(_draw_attack, found))
+    body += page.fold_body("All figures, and how to read them", table + page.format_listing(notes))
+    asked = _ATTACK_QUESTIONS.get(name, f"What the attack {name} finds")
     return Section(title=asked, body=body, has_originals=True, part=PagePart.ATTACKS)
 
 
-def _drawn(found: Attacked) -> str:
+def _draw_attack(found: AttackResult) -> str:
     first = found.published[0]
     spans = [
         plots.DrawnSpan(name=name, value=one.value, low=one.low, high=one.high)
@@ -274,19 +282,24 @@ def _drawn(found: Attacked) -> str:
             ("random data", found.floor[0]),
         )
     ]
-    measure = _MEASURED.get(first.measure, first.measure)
+    measure = _FIGURE_WORDS.get(first.measure, first.measure)
     whose = f"Measured: {measure}, over {first.count} {first.of}."
-    says = f"{whose} Before {_span(found.ceiling[0])}, after {_span(first)}, random data "
-    says += f"{_span(found.floor[0])}."
+    says = (
+        f"{whose} Before {_format_interval(found.ceiling[0])}, after {_format_interval(first)}, "
+        "random data "
+    )
+    says += f"{_format_interval(found.floor[0])}."
     drawn = plots.draw_intervals(spans, says=says, chance=first.chance)
     who = found.attacker
     who = f"An attacker who {who}" if who.startswith("holds ") else f"Attacker: {who}"
     return (
-        page.heading(_plainly(found)) + page.paragraphs([f"{who}."]) + page.captioned(drawn, whose)
+        page.format_heading(_describe_attack(found))
+        + page.format_paragraphs([f"{who}."])
+        + page.caption_picture(drawn, whose)
     )
 
 
-def _plainly(found: Attacked) -> str:
+def _describe_attack(found: AttackResult) -> str:
     """The verdict, by the same rule, in other words."""
     if not found.is_telling:
         return "No answer: this attack fails on the originals too."
@@ -297,12 +310,12 @@ def _plainly(found: Attacked) -> str:
     return "Not stopped: as good as with the originals."
 
 
-def _span(figure: Success) -> str:
+def _format_interval(figure: MeasuredRate) -> str:
     return f"{figure.value:.3f} ({figure.low:.3f} to {figure.high:.3f})"
 
 
-_MOST_FILES = 500  # whose receipts a page carries
-_ALWAYS = "perhaps every time"  # as `plainly` has it
+_MAX_FILES = 500  # whose receipts a page carries
+_ALWAYS_WORDS = "perhaps every time"  # as `answer_plainly` has it
 
 
 def write_release_section(
@@ -324,23 +337,28 @@ def write_release_section(
         is_film: whether it is a film or a picture.
         cautions: what stands against it, by `cautions`; None if it was made here.
     """
-    said = plainly(receipt.guarantee, is_film=is_film, is_rehearsal=receipt.is_rehearsal)
+    said = answer_plainly(receipt.guarantee, is_film=is_film, is_rehearsal=receipt.is_rehearsal)
     kind, states = ("good", "") if said.is_proved else ("bad", "")
     if said.is_proved and cautions:
         kind, states = "doubtful", ", as the receipt states"
     cards = (
         f'<div class="cards"><div class="card {kind}"><h3>What is protected{states}</h3>'
-        f"{page.paragraphs(said.protected)}{unit}</div>"
+        f"{page.format_paragraphs(said.protected)}{unit}</div>"
         '<div class="card bad"><h3>What is not protected</h3>'
-        f"{_exposed(said.exposed)}</div></div>"
+        f"{_format_exposed(said.exposed)}</div></div>"
     )
-    exact = page.listing(explain(receipt.guarantee, is_technical=True))
+    exact = page.format_listing(explain(receipt.guarantee, is_technical=True))
     people = count_people(receipt.counted, receipt.shapes[0][0]) if receipt.counted else []
-    body = page.paragraphs(people) + pictures + cards + page.folded("The same, exactly", exact)
+    body = (
+        page.format_paragraphs(people)
+        + pictures
+        + cards
+        + page.fold_body("The same, exactly", exact)
+    )
     return Section(title=title, body=body, cautions=cautions, keeps_times=receipt.kept_times)
 
 
-def cautions(
+def list_cautions(
     receipt: Receipt, *, is_film: bool, is_signed: bool, doubt: str = ""
 ) -> tuple[str, ...]:
     """Why it may not be shared as something that is proved, the most telling first.
@@ -355,13 +373,13 @@ def cautions(
         Nothing if it may.
     """
     guarantee, what = receipt.guarantee, "film" if is_film else "file"
-    plain, said = plainly(guarantee, is_film=is_film), []
+    plain, said = answer_plainly(guarantee, is_film=is_film), []
     if receipt.is_rehearsal:
         said.append(
             f"REHEARSAL: this {what} is the original under noise that anybody who knows the seed "
             "can take away. It must not be shared."
         )
-    elif guarantee.kind is Kind.HEURISTIC:
+    elif guarantee.kind is GuaranteeKind.HEURISTIC:
         hides = guarantee.released.partition("tries to hide ")[2].partition(";")[0]
         said.append(
             f"HEURISTIC: this {what} is the original, but for what {receipt.mechanism} changed "
@@ -371,12 +389,12 @@ def cautions(
         weak = "under a proof so weak that anything may show"
         proof = "and no proof protects them" if guarantee.epsilon is None else weak
         said.append(f"NO GUARANTEE: this {what} was made from originals, {proof}.")
-    if plain.is_proved and any(_ALWAYS in each for each in plain.protected):
+    if plain.is_proved and any(_ALWAYS_WORDS in each for each in plain.protected):
         said.append(
             "HARDLY PROTECTED: somebody who knows all the rest would notice a change of what is "
-            f"protected {_ALWAYS}."
+            f"protected {_ALWAYS_WORDS}."
         )
-    if plain.is_proved and guarantee.kind is Kind.FORMAL_RELAXED:
+    if plain.is_proved and guarantee.kind is GuaranteeKind.FORMAL_RELAXED:
         said.append(
             f"PROVED IN PART: nothing is promised for what this {what} treats as public, which is "
             "used as it was."
@@ -393,7 +411,7 @@ def cautions(
     return tuple(said)
 
 
-def _exposed(said: Sequence[str]) -> str:
+def _format_exposed(said: Sequence[str]) -> str:
     """A list; the first sentence of the first, the most important one, is strong."""
     start, dot, rest = said[0].partition(". ")
     first = f"<strong>{html.escape(start)}{dot}</strong>{html.escape(rest)}"
@@ -401,25 +419,27 @@ def _exposed(said: Sequence[str]) -> str:
     return f"<ul><li>{first}</li>{others}</ul>"
 
 
-def receipts(checked: Sequence[tuple[str, Receipt]], *, texts: Sequence[bytes] = ()) -> Section:
+def make_receipts_section(
+    checked: Sequence[tuple[str, Receipt]], *, texts: Sequence[bytes] = ()
+) -> Section:
     """Every receipt, to read and to download.
 
     Args:
         checked: names of files, each with its receipt.
         texts: the same receipts as they were read and verified; else as this version writes them.
     """
-    shown = checked[:_MOST_FILES]
+    shown = checked[:_MAX_FILES]
     held = texts or [receipt.to_json().encode() for _, receipt in shown]
-    body = "\n".join(_receipt(*one, text) for one, text in zip(shown, held, strict=False))
+    body = "\n".join(_format_receipt(*one, text) for one, text in zip(shown, held, strict=False))
     if len(shown) < len(checked):
-        left = counted(len(checked) - len(shown), "receipt")
-        body += page.paragraphs([f"{left} more stand beside their files."])
+        left = format_count(len(checked) - len(shown), "receipt")
+        body += page.format_paragraphs([f"{left} more stand beside their files."])
     only = f"The receipt of {checked[0][0]}" if len(checked) == 1 else ""
     title = only or f"The {len(checked)} receipts"
     return Section(title=title, body=body, part=PagePart.RECEIPTS)
 
 
-def _receipt(name: str, receipt: Receipt, text: bytes) -> str:
+def _format_receipt(name: str, receipt: Receipt, text: bytes) -> str:
     shown = html.escape(text.decode())
     data = base64.b64encode(text).decode()
     target = html.escape(f"{name}.receipt.json", quote=True)
@@ -430,7 +450,7 @@ def _receipt(name: str, receipt: Receipt, text: bytes) -> str:
     return (
         f"<p>{link}: released on {html.escape(receipt.date)} by {html.escape(receipt.mechanism)}, "
         f"Masquerade {html.escape(receipt.code_version)}.</p>"
-        + page.folded(
+        + page.fold_body(
             f"Read it: {name}",
             f'<pre tabindex="0" role="region" aria-label="{label}">{shown}</pre>',
         )

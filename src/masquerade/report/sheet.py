@@ -21,10 +21,10 @@ from masquerade import joints as lists
 from masquerade.io.video import write as writer
 
 _COLOURS_SKELETONS = {"left": (255, 176, 0), "right": (0, 160, 255)}
-_OTHERS = (255, 255, 255)
+_OTHER_COLOUR = (255, 255, 255)
 
 
-def with_skeletons(
+def draw_skeletons(
     image: np.ndarray, people: Sequence[np.ndarray], names: Sequence[str]
 ) -> np.ndarray:
     """A copy of a picture (H, W, 3) with the joints (J, 2) of people drawn over it.
@@ -34,14 +34,16 @@ def with_skeletons(
     drawn = image.copy()
     radius = max(1.0, min(image.shape[:2]) / 150)
     for joints in people:
-        for first, second in lists.limbs(names):
-            _line(drawn, joints[first], joints[second], radius, _colour_skeletons(names[second]))
+        for first, second in lists.list_limbs(names):
+            _draw_line(
+                drawn, joints[first], joints[second], radius, _colour_skeletons(names[second])
+            )
         for place, name in enumerate(names):
-            _line(drawn, joints[place], joints[place], 1.8 * radius, _colour_skeletons(name))
+            _draw_line(drawn, joints[place], joints[place], 1.8 * radius, _colour_skeletons(name))
     return drawn
 
 
-def _line(
+def _draw_line(
     drawn: np.ndarray, start: np.ndarray, end: np.ndarray, radius: float, colour: tuple[int, ...]
 ) -> None:
     """Colour the pixels whose middles are within a radius of a line."""
@@ -61,22 +63,22 @@ def _line(
 
 
 def _colour_skeletons(name: str) -> tuple[int, ...]:
-    return _COLOURS_SKELETONS.get(name.partition("_")[0], _OTHERS)
+    return _COLOURS_SKELETONS.get(name.partition("_")[0], _OTHER_COLOUR)
 
 
 _GAP_SHEET, _LABEL_SHEET, _TEXT_SHEET = 4, 120, 13
-_HIGH = 120  # of the curves
+_CURVE_HEIGHT = 120  # of the curves
 # Which joints are joined by a line, where their names are known.
 _LIMBS = (
     *(("shoulder", "elbow"), ("elbow", "wrist"), ("shoulder", "hip"), ("hip", "knee")),
     ("knee", "ankle"),
 )
-_ACROSS = ("shoulder", "hip")
+_CROSS_LIMBS = ("shoulder", "hip")
 _COLOURS_SHEET = {"left": "#ffb000", "right": "#00a0ff", "": "#ffffff"}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Picture:
+class SheetPicture:
     """One of a sheet.
 
     Args:
@@ -89,22 +91,22 @@ class Picture:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Strip:
+class SheetStrip:
     """Pictures in a line, with a word before them."""
 
     label: str
-    pictures: Sequence[Picture]
+    pictures: Sequence[SheetPicture]
 
 
-def jpeg(image: np.ndarray) -> bytes:
+def encode_jpeg(image: np.ndarray) -> bytes:
     """A picture as a JPEG file."""
     stream = io.BytesIO()
-    writer.write(stream, [image], suffix=".jpg", rate=Fraction(1))
+    writer.write_video(stream, [image], suffix=".jpg", rate=Fraction(1))
     return stream.getvalue()
 
 
-def sheet(
-    strips: Sequence[Strip], *, joint_names: Sequence[str] = (), wave: np.ndarray | None = None
+def draw_sheet(
+    strips: Sequence[SheetStrip], *, joint_names: Sequence[str] = (), wave: np.ndarray | None = None
 ) -> str:
     """The strips below each other.
 
@@ -119,30 +121,30 @@ def sheet(
         middle = top + high / 2 + 4
         parts.append(f'<text x="4" y="{middle:.0f}">{html.escape(strip.label)}</text>')
         for place, picture in enumerate(strip.pictures):
-            parts += _picture(
+            parts += _draw_picture(
                 picture, _LABEL_SHEET + place * (across + _GAP_SHEET), top, joint_names
             )
         wide = max(wide, len(strip.pictures) * (across + _GAP_SHEET))
         top += high + _GAP_SHEET
     if wave is not None:
-        parts += _wave(wave, _LABEL_SHEET, top, wide - _GAP_SHEET)
-        top += _HIGH + _GAP_SHEET
+        parts += _draw_wave(wave, _LABEL_SHEET, top, wide - _GAP_SHEET)
+        top += _CURVE_HEIGHT + _GAP_SHEET
     size = f'viewBox="0 0 {_LABEL_SHEET + wide} {top}" width="{_LABEL_SHEET + wide}"'
     head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="system-ui, sans-serif" '
     head += f'font-size="{_TEXT_SHEET}" role="img"><rect width="100%" height="100%" fill="#fff"/>'
     return "\n".join([head, *parts, "</svg>"])
 
 
-def _picture(picture: Picture, x: float, y: float, names: Sequence[str]) -> list[str]:
+def _draw_picture(picture: SheetPicture, x: float, y: float, names: Sequence[str]) -> list[str]:
     high, wide = picture.image.shape[:2]
-    data = base64.b64encode(jpeg(picture.image)).decode()
+    data = base64.b64encode(encode_jpeg(picture.image)).decode()
     parts = [
         f'<image x="{x}" y="{y}" width="{wide}" height="{high}" '
         f'href="data:image/jpeg;base64,{data}"/>'
     ]
     if picture.joints is not None:
         joints = np.add(picture.joints, [x, y])
-        parts += _limbs(joints, names)
+        parts += _draw_limbs(joints, names)
         parts += [
             f'<circle cx="{a:.1f}" cy="{b:.1f}" r="1.6" fill="{_colour_sheet(name)}"/>'
             for (a, b), name in zip(joints, names, strict=True)
@@ -151,10 +153,10 @@ def _picture(picture: Picture, x: float, y: float, names: Sequence[str]) -> list
     return parts
 
 
-def _limbs(joints: np.ndarray, names: Sequence[str]) -> list[str]:
+def _draw_limbs(joints: np.ndarray, names: Sequence[str]) -> list[str]:
     at = dict(zip(names, joints, strict=True))
     pairs = [(f"{s}_{a}", f"{s}_{b}") for s in ("left", "right") for a, b in _LIMBS]
-    pairs += [(f"left_{part}", f"right_{part}") for part in _ACROSS]
+    pairs += [(f"left_{part}", f"right_{part}") for part in _CROSS_LIMBS]
     found = []
     for first, second in pairs:
         if first in at and second in at and np.isfinite(at[first] + at[second]).all():
@@ -170,13 +172,13 @@ def _colour_sheet(name: str) -> str:
     return _COLOURS_SHEET.get(name.partition("_")[0], _COLOURS_SHEET[""])
 
 
-def _wave(values: np.ndarray, x: float, y: float, wide: float) -> list[str]:
+def _draw_wave(values: np.ndarray, x: float, y: float, wide: float) -> list[str]:
     low, high = float(values.min()), float(values.max())
-    scale = _HIGH / max(high - low, 1e-9)
+    scale = _CURVE_HEIGHT / max(high - low, 1e-9)
     parts = [
-        f'<rect x="{x}" y="{y}" width="{wide}" height="{_HIGH}" fill="#f6f6f6"/>',
+        f'<rect x="{x}" y="{y}" width="{wide}" height="{_CURVE_HEIGHT}" fill="#f6f6f6"/>',
         f'<text x="4" y="{y + _TEXT_SHEET}" font-size="11">{high:.3g}</text>',
-        f'<text x="4" y="{y + _HIGH}" font-size="11">{low:.3g}</text>',
+        f'<text x="4" y="{y + _CURVE_HEIGHT}" font-size="11">{low:.3g}</text>',
     ]
     across = x + np.linspace(0, wide, len(values))
     for column, colour in zip(values.T, ("#c8553d", "#3d8361", "#1b6ca8", "#555555"), strict=False):
@@ -188,8 +190,8 @@ def _wave(values: np.ndarray, x: float, y: float, wide: float) -> list[str]:
 
 
 _GAP_CONTACT, _LABEL_CONTACT, _TEXT_CONTACT, _LINE = 8, 200, 13, 18
-_WIDE = 260  # of a picture on the sheet
-_LETTERS = 30  # of a line beside pictures
+_PICTURE_WIDTH = 260  # of a picture on the sheet
+_LETTERS_PER_LINE = 30  # of a line beside pictures
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -209,7 +211,7 @@ class ContactRow:
     notes: Sequence[str]
 
 
-def contact(
+def draw_contact_sheet(
     title: str, said: Sequence[str], columns: Sequence[str], rows: Sequence[ContactRow]
 ) -> str:
     """The sheet.
@@ -220,51 +222,58 @@ def contact(
         columns: headings of the pictures.
         rows: of pictures.
     """
-    wide = _LABEL_CONTACT + len(columns) * (_WIDE + _GAP_CONTACT) + _GAP_CONTACT
+    wide = _LABEL_CONTACT + len(columns) * (_PICTURE_WIDTH + _GAP_CONTACT) + _GAP_CONTACT
     letters = int(wide / (0.56 * _TEXT_CONTACT))
     parts = [
-        f'<text x="{_GAP_CONTACT}" y="28" font-size="20" font-weight="bold">{_safe(title)}</text>'
+        f'<text x="{_GAP_CONTACT}" y="28" font-size="20" font-weight="bold">'
+        f"{_escape_xml(title)}</text>"
     ]
     top = 52
     for sentence in said:
         for line in textwrap.wrap(sentence, letters):
-            parts.append(f'<text x="{_GAP_CONTACT}" y="{top}">{_safe(line)}</text>')
+            parts.append(f'<text x="{_GAP_CONTACT}" y="{top}">{_escape_xml(line)}</text>')
             top += _LINE
     for place, heading in enumerate(columns):
-        x = _LABEL_CONTACT + place * (_WIDE + _GAP_CONTACT)
-        parts.append(f'<text x="{x}" y="{top + 10}" font-weight="bold">{_safe(heading)}</text>')
+        x = _LABEL_CONTACT + place * (_PICTURE_WIDTH + _GAP_CONTACT)
+        parts.append(
+            f'<text x="{x}" y="{top + 10}" font-weight="bold">{_escape_xml(heading)}</text>'
+        )
     top += _LINE + _GAP_CONTACT
     for row in rows:
         high, across = row.pictures[0].shape[:2]
-        tall = round(_WIDE * high / across)
-        parts += _words(row, top)
+        tall = round(_PICTURE_WIDTH * high / across)
+        parts += _draw_row_words(row, top)
         for place, (image, note) in enumerate(zip(row.pictures, row.notes, strict=True)):
-            parts += _shown(image, note, _LABEL_CONTACT + place * (_WIDE + _GAP_CONTACT), top, tall)
-        top += max(tall + _LINE, _LINE * (2 + len(row.about) // _LETTERS)) + _GAP_CONTACT
+            parts += _draw_image(
+                image, note, _LABEL_CONTACT + place * (_PICTURE_WIDTH + _GAP_CONTACT), top, tall
+            )
+        top += max(tall + _LINE, _LINE * (2 + len(row.about) // _LETTERS_PER_LINE)) + _GAP_CONTACT
     size = f'viewBox="0 0 {wide} {top}" width="{wide}"'
     head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="system-ui, sans-serif" '
-    head += f'font-size="{_TEXT_CONTACT}" role="img"><title>{_safe(title)}</title>'
+    head += f'font-size="{_TEXT_CONTACT}" role="img"><title>{_escape_xml(title)}</title>'
     return "\n".join([head, '<rect width="100%" height="100%" fill="#fff"/>', *parts, "</svg>"])
 
 
-def _words(row: ContactRow, top: int) -> list[str]:
+def _draw_row_words(row: ContactRow, top: int) -> list[str]:
     parts = [
-        f'<text x="{_GAP_CONTACT}" y="{top + 14}" font-weight="bold">{_safe(row.label)}</text>'
+        f'<text x="{_GAP_CONTACT}" y="{top + 14}" font-weight="bold">'
+        f"{_escape_xml(row.label)}</text>"
     ]
-    for place, line in enumerate(textwrap.wrap(row.about, _LETTERS)):
+    for place, line in enumerate(textwrap.wrap(row.about, _LETTERS_PER_LINE)):
         y = top + 14 + (place + 1) * _LINE
-        parts.append(f'<text x="{_GAP_CONTACT}" y="{y}" font-size="12">{_safe(line)}</text>')
+        parts.append(f'<text x="{_GAP_CONTACT}" y="{y}" font-size="12">{_escape_xml(line)}</text>')
     return parts
 
 
-def _shown(image: np.ndarray, note: str, x: int, y: int, tall: int) -> list[str]:
-    data = base64.b64encode(jpeg(image)).decode()
+def _draw_image(image: np.ndarray, note: str, x: int, y: int, tall: int) -> list[str]:
+    data = base64.b64encode(encode_jpeg(image)).decode()
     return [
-        f'<image x="{x}" y="{y}" width="{_WIDE}" height="{tall}" preserveAspectRatio="none" '
+        f'<image x="{x}" y="{y}" width="{_PICTURE_WIDTH}" height="{tall}" '
+        'preserveAspectRatio="none" '
         f'href="data:image/jpeg;base64,{data}"/>',
-        f'<text x="{x}" y="{y + tall + 14}" font-size="12" fill="#444">{_safe(note)}</text>',
+        f'<text x="{x}" y="{y + tall + 14}" font-size="12" fill="#444">{_escape_xml(note)}</text>',
     ]
 
 
-def _safe(text: str) -> str:
+def _escape_xml(text: str) -> str:
     return html.escape(text)

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from masquerade.stage.skeleton import ANGLES, column
+from masquerade.stage.skeleton import ANGLES, select_angle
 
 
 @dataclass(frozen=True, kw_only=True)
-class Manner:
+class WalkingManner:
     """What is someone's own in walking; 1 or 0 is usual, see Stage's ``MotionStyle``."""
 
     amplitude: float = 1.0
@@ -28,7 +28,7 @@ class Manner:
     bounce: float = 1.0
 
 
-USUAL = Manner()
+USUAL = WalkingManner()
 # Standing at ease, and the lean of a walker, on which the usual walk is put.
 _EASE = {"spine_pitch": 0.05, "head_pitch": -0.02, "pelvis_pitch": 0.03, "tilt": 0.02}
 _EASE_SIDES = {
@@ -37,9 +37,9 @@ _EASE_SIDES = {
 }
 
 
-def strides(
+def compute_stride_angles(
     phase: np.ndarray,
-    manner: Manner = USUAL,
+    manner: WalkingManner = USUAL,
     *,
     reach: float | np.ndarray,
     lift: float,
@@ -81,11 +81,11 @@ def strides(
     return found
 
 
-def usual(phase: np.ndarray, reach: np.ndarray) -> np.ndarray:
+def compute_usual_walk(phase: np.ndarray, reach: np.ndarray) -> np.ndarray:
     """(T, angles): the walk that is nobody's own, at phases (T,) and with steps of reach (T,)."""
     pose = np.zeros((len(phase), len(ANGLES)))
     ease = _EASE | {f"{name}_{side}": v for name, v in _EASE_SIDES.items() for side in "lr"}
-    walk = strides(phase, reach=reach, lift=1.0, swing=0.42, elbow=0.15)
+    walk = compute_stride_angles(phase, reach=reach, lift=1.0, swing=0.42, elbow=0.15)
     for name, value in [*ease.items(), *walk.items()]:
         pose[:, ANGLES.index(name)] += value
     return pose
@@ -120,7 +120,7 @@ class MotionStyle:
     is_left_handed: bool = False
 
 
-def any_style(rng: np.random.Generator) -> MotionStyle:
+def sample_motion_style(rng: np.random.Generator) -> MotionStyle:
     """A person's style."""
     return MotionStyle(
         tempo=float(np.exp(rng.uniform(-0.2, 0.2))),
@@ -135,7 +135,7 @@ def any_style(rng: np.random.Generator) -> MotionStyle:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Act:
+class ActivityTake:
     """One take while it is played: the angles, which are filled in, and all that shapes them."""
 
     pose: np.ndarray
@@ -143,63 +143,72 @@ class Act:
     style: MotionStyle
     rng: np.random.Generator
 
-    def add(self, **angles: Values) -> None:
+    def add_angles(self, **angles: Values) -> None:
         """Add to angles, by name."""
         for name, value in angles.items():
             self.pose[:, ANGLES.index(name)] += value
 
     def add_side(self, side: str, **angles: Values) -> None:
         """Add to angles of one side, "l" or "r"."""
-        self.add(**{f"{name}_{side}": value for name, value in angles.items()})
+        self.add_angles(**{f"{name}_{side}": value for name, value in angles.items()})
 
     def add_both(self, **angles: Values) -> None:
         """Add to angles of both sides."""
         for side in "lr":
             self.add_side(side, **angles)
 
-    def reach(self, sides: str, part: Values, **angles: Values) -> None:
+    def move_towards(self, sides: str, part: Values, **angles: Values) -> None:
         """Move angles of one or both sides towards given ones by ``part``, from 0 to 1."""
         for side in sides:
             for name, value in angles.items():
-                held = column(self.pose, f"{name}_{side}")
+                held = select_angle(self.pose, f"{name}_{side}")
                 held += part * (value - held)
 
-    def once(self, times: Sequence[float], values: Sequence[float], *, early: float) -> np.ndarray:
+    def play_once(
+        self, times: Sequence[float], values: Sequence[float], *, early: float
+    ) -> np.ndarray:
         """A change that happens once, in full if there is time, and begins ``early`` in it."""
         room = max(0.0, self.time[-1] - times[-1])
         begin = self.rng.uniform(-0.15, early * max(room, 0.3))
-        return least_jerk(self.time - begin, times, values)
+        return interpolate_least_jerk(self.time - begin, times, values)
 
-    def raised(self, seconds: float) -> np.ndarray:
+    def raise_within(self, seconds: float) -> np.ndarray:
         """From 0 to 1 within so many seconds at the usual tempo, early on."""
-        return self.once((0.0, seconds / self.style.tempo), (0.0, 1.0), early=0.3)
+        return self.play_once((0.0, seconds / self.style.tempo), (0.0, 1.0), early=0.3)
 
-    def beat(self, rate: float) -> np.ndarray:
+    def make_beat(self, rate: float) -> np.ndarray:
         """From 0 to 1 and back, ``rate`` times a second at the usual tempo."""
         turn = 2 * np.pi * (rate * self.style.tempo * self.time + self.rng.random())
         return np.asarray(0.5 + 0.5 * np.sin(turn))
 
 
-def stand(act: Act) -> None:
+def stand_at_ease(act: ActivityTake) -> None:
     """At ease, with the small sway that nobody can suppress."""
 
-    def sway(size: float) -> np.ndarray:
+    def make_sway(size: float) -> np.ndarray:
         phases, rates = act.rng.uniform(0, 2 * np.pi, 3), act.rng.uniform(0.15, 0.7, 3)
         waves = np.sin(2 * np.pi * rates[:, None] * act.time + phases[:, None])
         return np.asarray(size * waves.sum(axis=0) / 2)
 
     stoop = act.style.stoop
-    act.add(spine_pitch=stoop, head_pitch=-0.4 * stoop)
-    act.add(spine_roll=sway(0.015), spine_yaw=sway(0.02), pelvis_roll=sway(0.012))
-    act.add(head_yaw=sway(0.08), head_pitch=sway(0.03), tilt=sway(0.008), lean=sway(0.008))
+    act.add_angles(spine_pitch=stoop, head_pitch=-0.4 * stoop)
+    act.add_angles(
+        spine_roll=make_sway(0.015), spine_yaw=make_sway(0.02), pelvis_roll=make_sway(0.012)
+    )
+    act.add_angles(
+        head_yaw=make_sway(0.08),
+        head_pitch=make_sway(0.03),
+        tilt=make_sway(0.008),
+        lean=make_sway(0.008),
+    )
     act.add_both(hip_out=0.06 * act.style.width, hip_twist=0.12, knee=0.06, hip=0.03)
     for side in "lr":
-        act.add_side(side, arm=0.10 + sway(0.03), arm_side=0.9, elbow=0.25 + sway(0.04))
+        act.add_side(side, arm=0.10 + make_sway(0.03), arm_side=0.9, elbow=0.25 + make_sway(0.04))
     act.add_both(flat=1.0, arm_twist=-0.6)
 
 
-def stride(
-    act: Act, *, rate: float, reach: float, lift: float, swing: float, elbow: float
+def add_strides(
+    act: ActivityTake, *, rate: float, reach: float, lift: float, swing: float, elbow: float
 ) -> np.ndarray:
     """Legs and arms of walking and running; gives the phase.
 
@@ -208,17 +217,21 @@ def stride(
     """
     style = act.style
     phase = 2 * np.pi * (rate * style.tempo * act.time + act.rng.random())
-    manner = Manner(
+    manner = WalkingManner(
         amplitude=style.amplitude,
         asymmetry=style.asymmetry,
         swing=style.swing,
         bounce=style.bounce,
     )
-    act.add(**strides(phase, manner, reach=reach, lift=lift, swing=swing, elbow=elbow))
+    act.add_angles(
+        **compute_stride_angles(phase, manner, reach=reach, lift=lift, swing=swing, elbow=elbow)
+    )
     return np.asarray(phase)
 
 
-def least_jerk(at: np.ndarray, when: Sequence[float], what: Sequence[float]) -> np.ndarray:
+def interpolate_least_jerk(
+    at: np.ndarray, when: Sequence[float], what: Sequence[float]
+) -> np.ndarray:
     """A curve through values ``what`` at times ``when`` that rests at each; constant outside."""
     times, values = np.array(when), np.array(what)
     place = np.clip(np.searchsorted(times, at, side="right") - 1, 0, len(times) - 2)

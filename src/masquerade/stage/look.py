@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from masquerade.stage.bodies import BONES, Body, Model
+from masquerade.stage.bodies import BONES, Body, BodyModel
 
 TEXELS = 8  # along each side of a triangle
 Colour = tuple[float, float, float]
@@ -44,7 +44,7 @@ _HAIRLINE_Z = (0.815, 0.800, 0.765, 0.715, 0.672, 0.655)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Look:
+class PersonAppearance:
     """What a person looks like from outside.
 
     Args:
@@ -84,49 +84,51 @@ class Look:
         return f"{above}_{'shorts' if self.leg > -0.5 else 'trousers'}"
 
 
-def any_look(*, is_feminine: bool, age: float, rng: np.random.Generator) -> Look:
+def sample_appearance(
+    *, is_feminine: bool, age: float, rng: np.random.Generator
+) -> PersonAppearance:
     """Clothes and colours; hair follows the gender shown, most of the time."""
     styles = ("short", "long", "bald", "cap")
     chances = (0.12, 0.76, 0.0, 0.12) if is_feminine else (0.62, 0.06, 0.14, 0.18)
     leg = _ANKLE if rng.random() < 0.62 else _KNEE + float(rng.uniform(-0.02, 0.10))
-    return Look(
+    return PersonAppearance(
         skin=int(rng.integers(len(SKIN))),
         hair=5 if rng.random() < age - 0.3 else int(rng.integers(len(HAIR) - 1)),
         hair_style=styles[int(rng.choice(4, p=chances))],
         has_beard=bool(not is_feminine and rng.random() < 0.35),
-        top=_cloth(rng),
-        top_second=_cloth(rng),
+        top=_sample_cloth(rng),
+        top_second=_sample_cloth(rng),
         pattern=("plain", "stripes", "bars", "panel")[int(rng.integers(4))],
         sleeve=float(rng.uniform(0.35, 0.8) if rng.random() < 0.5 else rng.uniform(1.7, 1.95)),
         hem=float(rng.uniform(0.06, 0.11)),
-        bottom=_cloth(rng, dark=True),
+        bottom=_sample_cloth(rng, dark=True),
         leg=leg,
-        shoe=_cloth(rng, dark=bool(rng.random() < 0.6)),
-        cap=_cloth(rng),
+        shoe=_sample_cloth(rng, dark=bool(rng.random() < 0.6)),
+        cap=_sample_cloth(rng),
     )
 
 
-def _cloth(rng: np.random.Generator, *, dark: bool = False) -> Colour:
+def _sample_cloth(rng: np.random.Generator, *, dark: bool = False) -> Colour:
     hue, saturation = rng.random(), rng.uniform(0.05, 0.65)
     low, high = (0.12, 0.5) if dark else (0.25, 0.9)
     return colorsys.hsv_to_rgb(hue, saturation, rng.uniform(low, high))
 
 
-def dressed(model: Model, body: Body, look: Look) -> Body:
+def dress_body(model: BodyModel, body: Body, look: PersonAppearance) -> Body:
     """The body with the thickness of clothes, shoes and hair."""
-    places = _Places(model.places, model.weights)
+    places = _TemplatePlaces(model.template_places, model.weights)
     thick = np.zeros(len(model.template))
-    thick[_on_shirt(places, look)] = 0.014
-    thick[_on_legs(places, look)] = 0.012
-    thick[_on_shoes(places)] = 0.008
+    thick[_find_shirt(places, look)] = 0.014
+    thick[_find_trousers(places, look)] = 0.012
+    thick[_find_shoes(places)] = 0.008
     if look.hair_style != "bald":
         depth = {"short": 0.014, "long": 0.030, "cap": 0.018}[look.hair_style]
-        thick[_on_hair(places, look)] = depth
-    out = normals(body.vertices, model.faces)
+        thick[_find_hair(places, look)] = depth
+    out = compute_vertex_normals(body.vertices, model.faces)
     return replace(body, vertices=body.vertices + thick[:, None] * out)
 
 
-def normals(vertices: np.ndarray, faces: np.ndarray) -> np.ndarray:
+def compute_vertex_normals(vertices: np.ndarray, faces: np.ndarray) -> np.ndarray:
     """Unit normals at the vertices (V, 3), outward."""
     a, b, c = (vertices[faces[:, k]] for k in range(3))
     across = np.cross(b - a, c - a)
@@ -137,7 +139,7 @@ def normals(vertices: np.ndarray, faces: np.ndarray) -> np.ndarray:
     return found
 
 
-class Paint(NamedTuple):
+class BodyPaint(NamedTuple):
     """Colours on a body.
 
     Args:
@@ -149,38 +151,38 @@ class Paint(NamedTuple):
     texels: np.ndarray
 
 
-def paint(model: Model, look: Look) -> Paint:
+def paint_body(model: BodyModel, look: PersonAppearance) -> BodyPaint:
     """What a body looks like."""
-    places = _texel_places(model)
+    places = _list_texel_places(model)
     skin = np.array(SKIN[look.skin])
     texels, palette = np.zeros(places.x.shape, np.uint8), [skin]
 
-    def put(where: np.ndarray, colour: Colour | np.ndarray) -> None:
+    def put_colour(where: np.ndarray, colour: Colour | np.ndarray) -> None:
         texels[where] = len(palette)
         palette.append(np.asarray(colour))
 
-    _paint_face(put, places, look, skin)
-    put(_on_legs(places, look), look.bottom)
-    shirt = _on_shirt(places, look)
-    put(shirt, look.top)
-    put(shirt & _in_pattern(places, look), look.top_second)
-    put(_on_shoes(places), look.shoe)
-    return Paint(np.array(palette, np.float32), texels)
+    _paint_face(put_colour, places, look, skin)
+    put_colour(_find_trousers(places, look), look.bottom)
+    shirt = _find_shirt(places, look)
+    put_colour(shirt, look.top)
+    put_colour(shirt & _find_pattern(places, look), look.top_second)
+    put_colour(_find_shoes(places), look.shoe)
+    return BodyPaint(np.array(palette, np.float32), texels)
 
 
-class _Places:
+class _TemplatePlaces:
     """Points of the template with what they belong to."""
 
     def __init__(self, points: np.ndarray, weights: np.ndarray) -> None:
         self.x, self.y, self.z = np.moveaxis(points, -1, 0)
 
-        def part(*starts: str) -> np.ndarray:
+        def find_part(*starts: str) -> np.ndarray:
             rows = [k for k, bone in enumerate(BONES) if bone.startswith(starts)]
             return np.asarray(weights[..., rows].sum(axis=-1))
 
-        self.head, self.neck = part("head"), part("neck")
-        self.arm = part("upperarm", "lowerarm", "wrist")
-        self.foot = part("foot")
+        self.head, self.neck = find_part("head"), find_part("neck")
+        self.arm = find_part("upperarm", "lowerarm", "wrist")
+        self.foot = find_part("foot")
         beyond = np.array([[0.168, -0.015, 0.525], [0.313, -0.013, 0.349], [0.431, -0.176, 0.245]])
         at = np.stack([np.abs(self.x), self.y, self.z], axis=-1)
         upper, lower = beyond[1] - beyond[0], beyond[2] - beyond[1]
@@ -190,30 +192,30 @@ class _Places:
 
 
 @cache
-def _texel_places(model: Model) -> _Places:
+def _list_texel_places(model: BodyModel) -> _TemplatePlaces:
     step = (np.arange(TEXELS) + 0.4) / TEXELS
     second, third = np.meshgrid(step, step, indexing="ij")
     over = np.maximum(second + third, 1.0)  # the other half of the square is never looked up
     share = np.stack([np.maximum(1 - second - third, 0), second / over, third / over], axis=-1)
-    points = np.einsum("ijk,fkd->fijd", share, model.places[model.faces])
+    points = np.einsum("ijk,fkd->fijd", share, model.template_places[model.faces])
     weights = np.einsum("ijk,fkb->fijb", share, model.weights[model.faces])
-    return _Places(points, weights)
+    return _TemplatePlaces(points, weights)
 
 
-def _on_shirt(at: _Places, look: Look) -> np.ndarray:
+def _find_shirt(at: _TemplatePlaces, look: PersonAppearance) -> np.ndarray:
     trunk = (at.arm < 0.5) & (at.z > look.hem) & (at.head + at.neck < 0.5) & (at.z < 0.575)
     return np.asarray(trunk | ((at.arm >= 0.5) & (at.along < look.sleeve)))
 
 
-def _on_legs(at: _Places, look: Look) -> np.ndarray:
+def _find_trousers(at: _TemplatePlaces, look: PersonAppearance) -> np.ndarray:
     return np.asarray((at.arm < 0.5) & (at.z < _WAIST) & (at.z > look.leg) & (at.foot < 0.5))
 
 
-def _on_shoes(at: _Places) -> np.ndarray:
+def _find_shoes(at: _TemplatePlaces) -> np.ndarray:
     return np.asarray((at.z < _SHOE) & (at.arm < 0.5))
 
 
-def _on_hair(at: _Places, look: Look) -> np.ndarray:
+def _find_hair(at: _TemplatePlaces, look: PersonAppearance) -> np.ndarray:
     if look.hair_style == "cap":
         return np.asarray((at.head > 0.5) & (at.z > 0.768))
     line = np.interp(at.y, _HAIRLINE_Y, _HAIRLINE_Z)
@@ -226,7 +228,7 @@ def _on_hair(at: _Places, look: Look) -> np.ndarray:
     return np.asarray((at.head > 0.5) & (at.z > line))
 
 
-def _in_pattern(at: _Places, look: Look) -> np.ndarray:
+def _find_pattern(at: _TemplatePlaces, look: PersonAppearance) -> np.ndarray:
     if look.pattern == "stripes":
         return np.asarray(np.sin(at.z * 2 * np.pi / 0.075) > 0.2)
     if look.pattern == "bars":
@@ -236,25 +238,25 @@ def _in_pattern(at: _Places, look: Look) -> np.ndarray:
     return np.zeros(at.x.shape, bool)
 
 
-def _paint_face(put: _Put, at: _Places, look: Look, skin: np.ndarray) -> None:
+def _paint_face(put: _Put, at: _TemplatePlaces, look: PersonAppearance, skin: np.ndarray) -> None:
     hair = np.array(HAIR[look.hair])
     front = (at.head > 0.5) & (at.y < -0.075)
     side = np.abs(at.x)
 
-    def spot(x: float, z: float, wide: float, high: float) -> np.ndarray:
+    def make_spot(x: float, z: float, wide: float, high: float) -> np.ndarray:
         return np.asarray(front & (((side - x) / wide) ** 2 + ((at.z - z) / high) ** 2 < 1))
 
     put(front & (at.z < 0.72) & (at.z > 0.67) & (side > 0.035), skin * [1.02, 0.94, 0.92])
     if look.has_beard:
         put(front & (at.z < 0.672) & (at.y > -0.16), 0.65 * hair + 0.2 * skin)
-    put(spot(0.0, 0.655, 0.024, 0.0075), skin * [0.85, 0.58, 0.58])
-    put(spot(0.031, 0.728, 0.015, 0.009), (0.93, 0.92, 0.90))
-    put(spot(0.031, 0.728, 0.0065, 0.0075), (0.12, 0.09, 0.08))
-    put(spot(0.031, 0.746, 0.019, 0.0050), 0.7 * hair)
-    put(spot(0.0, 0.684, 0.014, 0.004), 0.72 * skin)
+    put(make_spot(0.0, 0.655, 0.024, 0.0075), skin * [0.85, 0.58, 0.58])
+    put(make_spot(0.031, 0.728, 0.015, 0.009), (0.93, 0.92, 0.90))
+    put(make_spot(0.031, 0.728, 0.0065, 0.0075), (0.12, 0.09, 0.08))
+    put(make_spot(0.031, 0.746, 0.019, 0.0050), 0.7 * hair)
+    put(make_spot(0.0, 0.684, 0.014, 0.004), 0.72 * skin)
     if look.hair_style != "bald":
         worn = look.cap if look.hair_style == "cap" else hair
-        put(_on_hair(at, look), worn)
+        put(_find_hair(at, look), worn)
     if look.hair_style == "cap":
         line = np.interp(at.y, _HAIRLINE_Y, _HAIRLINE_Z)
         short = (at.head > 0.5) & (at.z <= 0.768) & (at.z > line)

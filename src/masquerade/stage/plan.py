@@ -18,7 +18,7 @@ import numpy as np
 
 from masquerade import _check
 from masquerade.stage import act, bodies, look
-from masquerade.stage.bodies import BUILDS, Shape, any_shape
+from masquerade.stage.bodies import BUILDS, BodyShape, sample_body_shape
 from masquerade.stage.motion import REPERTOIRES, Repertoire
 from masquerade.stage.skeleton import RATE_HZ
 
@@ -30,8 +30,8 @@ class Subject:
     """One person; ``is_feminine`` is the gender that body, hair and beard present."""
 
     name: str  # such as "s017"
-    shape: Shape
-    look: look.Look
+    shape: BodyShape
+    look: look.PersonAppearance
     style: act.MotionStyle
     is_feminine: bool
 
@@ -51,13 +51,13 @@ class Subject:
 
 
 @lru_cache(maxsize=1024)
-def make(number: int, *, seed: int) -> Subject:
+def make_subject(number: int, *, seed: int) -> Subject:
     """Subject ``number`` of the world ``seed``; the others do not matter."""
     rng = np.random.default_rng((seed, 1, number))
-    shape = any_shape(rng)
+    shape = sample_body_shape(rng)
     is_feminine = bodies.is_feminine(shape)
-    worn = look.any_look(is_feminine=is_feminine, age=shape.age, rng=rng)
-    style = act.any_style(rng)
+    worn = look.sample_appearance(is_feminine=is_feminine, age=shape.age, rng=rng)
+    style = act.sample_motion_style(rng)
     name = f"s{number:03d}"
     return Subject(name=name, shape=shape, look=worn, style=style, is_feminine=is_feminine)
 
@@ -65,10 +65,14 @@ def make(number: int, *, seed: int) -> Subject:
 Split = Literal["public", "train", "test", "all"]
 SPLITS = ("public", "train", "test")
 VIEWS = 6  # of a place
-_ENDS = (1 / 2, 5 / 6, 1.0)  # where each split ends: half is public, a third private, a sixth test
+_SPLIT_ENDS = (
+    1 / 2,
+    5 / 6,
+    1.0,
+)  # where each split ends: half is public, a third private, a sixth test
 _TURNS = ("public", "train", "public", "train", "public", "test")  # people take turns
 USUAL_ANGLE = 0.72  # of a place's own angle of view, so that a person fills half the height
-_MAKING = 5  # a change in what is made from the same plan makes everyone make it again
+_WORLD_VERSION = 5  # a change in what is made from the same plan makes everyone make it again
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,28 +143,28 @@ class WorldPlan:
         """What is done in this world."""
         return REPERTOIRES[self.repertoire]
 
-    def rng(self, *numbers: int) -> np.random.Generator:
+    def make_rng(self, *numbers: int) -> np.random.Generator:
         """What is random about one thing; nothing is the same in two repertoires but people."""
         own = (self.seed, *numbers)
         return np.random.default_rng(own if self.repertoire == "daily" else (*own, 1))
 
-    def members(self, split: str, count: int) -> range:
+    def list_members(self, split: str, count: int) -> range:
         """The numbers of a split, of ``count`` recordings; all are public where people are."""
-        return members("all" if self.repertoire == "public" else split, count)
+        return list_split_members("all" if self.repertoire == "public" else split, count)
 
-    def people(self, split: str, count: int) -> list[int]:
+    def list_people(self, split: str, count: int) -> list[int]:
         """The people of a split, of ``count`` in all; who is private has no public repertoire."""
         if self.repertoire == "daily":
-            return people(split, count)
-        return people("public", 2 * count)[:count]
+            return list_split_people(split, count)
+        return list_split_people("public", 2 * count)[:count]
 
-    def size(self, kind: str) -> tuple[int, int, int]:
+    def compute_recording_size(self, kind: str) -> tuple[int, int, int]:
         """Frames, height and width of a video or a photo."""
         if kind == "videos":
             return self.frames, self.height, self.width
         return 1, self.photo_px, self.photo_px
 
-    def fingerprint(self, kind: str, fields: tuple[str, ...]) -> str:
+    def compute_fingerprint(self, kind: str, fields: tuple[str, ...]) -> str:
         """A name for what these fields make."""
         known = {name: asdict(self)[name] for name in ("seed", *fields)}
         known |= {} if self.repertoire == "daily" else {"repertoire": self.repertoire}
@@ -170,12 +174,12 @@ class WorldPlan:
             known["angle_share"] = self.angle_share
         if self.photo_roll_deg and kind == "photos":
             known["photo_roll_deg"] = self.photo_roll_deg
-        text = json.dumps([_MAKING, kind, known], sort_keys=True)
+        text = json.dumps([_WORLD_VERSION, kind, known], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Take:
+class TakePlan:
     """What one recording shows: who acts and who, if anybody, stands by; what, where and how."""
 
     number: int
@@ -187,37 +191,37 @@ class Take:
     view: int
 
 
-def members(split: str, count: int) -> range:
+def list_split_members(split: str, count: int) -> range:
     """The numbers of a split, of ``count`` in all; "all" has all.
 
     Example:
-        >>> members("public", 12), members("train", 12), members("test", 12)
-        (range(0, 6), range(6, 10), range(10, 12))
+        >>> [list_split_members(part, 12) for part in ("public", "train", "test")]
+        [range(0, 6), range(6, 10), range(10, 12)]
     """
     if split == "all":
         return range(count)
     place = SPLITS.index(split)
-    begin = round(count * _ENDS[place - 1]) if place else 0
-    return range(begin, round(count * _ENDS[place]))
+    begin = round(count * _SPLIT_ENDS[place - 1]) if place else 0
+    return range(begin, round(count * _SPLIT_ENDS[place]))
 
 
-def people(split: str, count: int) -> list[int]:
+def list_split_people(split: str, count: int) -> list[int]:
     """The people of a split, among the first ``count``; the same whether filmed or measured.
 
     Example:
-        >>> people("public", 7), people("train", 7), people("test", 7)
-        ([0, 2, 4, 6], [1, 3], [5])
+        >>> [list_split_people(part, 7) for part in ("public", "train", "test")]
+        [[0, 2, 4, 6], [1, 3], [5]]
     """
     return [number for number in range(count) if split in ("all", _TURNS[number % len(_TURNS)])]
 
 
-def take(world: WorldPlan, number: int, *, kind: str) -> Take:
+def plan_take(world: WorldPlan, number: int, *, kind: str) -> TakePlan:
     """The plan of video or photo ``number``."""
     count = world.videos if kind == "videos" else world.photos
-    rng = world.rng(2, ("videos", "photos").index(kind), number)
-    split = next(name for name in SPLITS if number in world.members(name, count))
-    group = world.people("all" if world.shares_subjects else split, world.subjects)
-    rounds, act = _part(world, number, world.members(split, count))
+    rng = world.make_rng(2, ("videos", "photos").index(kind), number)
+    split = next(name for name in SPLITS if number in world.list_members(name, count))
+    group = world.list_people("all" if world.shares_subjects else split, world.subjects)
+    rounds, act = _find_activity_turn(world, number, world.list_members(split, count))
     subject = group[(rounds + 5 * act) % len(group)]
     at_home = rng.random() < world.correlation
     place, stranger = int(rng.integers(world.places)), int(rng.integers(max(1, len(group) - 1)))
@@ -227,7 +231,7 @@ def take(world: WorldPlan, number: int, *, kind: str) -> Take:
         place += kinds if place < 0 else 0
     others = [number for number in group if number != subject]  # nobody in a split of one
     someone = others[stranger] if others else None
-    return Take(
+    return TakePlan(
         number=number,
         split=split,
         subject=subject,
@@ -238,7 +242,7 @@ def take(world: WorldPlan, number: int, *, kind: str) -> Take:
     )
 
 
-def _part(world: WorldPlan, number: int, split: range) -> tuple[int, int]:
+def _find_activity_turn(world: WorldPlan, number: int, split: range) -> tuple[int, int]:
     """How often an activity was done before in this split, and which it is.
 
     They take turns, unless some have a larger share.
@@ -246,11 +250,11 @@ def _part(world: WorldPlan, number: int, split: range) -> tuple[int, int]:
     place = number - split.start
     if world.class_share is None:
         return divmod(place, len(world.activities))
-    return _shared(world.class_share, len(split))[place]
+    return _share_activities(world.class_share, len(split))[place]
 
 
 @lru_cache(maxsize=16)
-def _shared(shares: tuple[float, ...], count: int) -> list[tuple[int, int]]:
+def _share_activities(shares: tuple[float, ...], count: int) -> list[tuple[int, int]]:
     """For each of ``count`` recordings, how often its activity came before, and its activity.
 
     Next is always who is furthest behind its share, so that any beginning has the shares too.

@@ -22,19 +22,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from masquerade import _check
-from masquerade._optional import Compiled, Later, has_numba
+from masquerade._optional import LazyNumba, has_numba, lazy_module
 
 if TYPE_CHECKING:
     from masquerade._torch import Tensor, torch
 else:
-    torch = Later("torch", extra="train")
+    torch = lazy_module("torch", extra="train")
 
 
 Point = tuple[float, float, float]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Light:
+class SceneLight:
     """One lamp or sun far away; what it lights is ``albedo * colour * level``.
 
     The level is ``ambient + (1 - ambient) * max(0, n . towards)`` for a surface with normal n.
@@ -87,7 +87,7 @@ class Camera:
         return self.height / 2 / math.tan(math.radians(self.fov_deg) / 2)
 
     @cached_property
-    def axes(self) -> np.ndarray:
+    def view_axes(self) -> np.ndarray:
         """(3, 3): the rows are right, down and forward in the world."""
         forward = np.subtract(self.target, self.eye)
         forward = forward / np.linalg.norm(forward)
@@ -99,16 +99,16 @@ class Camera:
             right, down = cos * right + sin * down, cos * down - sin * right
         return np.stack([right, down, forward])
 
-    def see(self, points: np.ndarray) -> np.ndarray:
+    def project_points(self, points: np.ndarray) -> np.ndarray:
         """World points (..., 3) as x, y in pixels and depth in metres along the view, (..., 3)."""
-        seen = (points - np.asarray(self.eye)) @ self.axes.T
+        seen = (points - np.asarray(self.eye)) @ self.view_axes.T
         depth = seen[..., 2:]
         safe = np.where(np.abs(depth) < 1e-9, 1e-9, depth)
         middle = np.array([self.width / 2, self.height / 2])
         flat = seen[..., :2] / safe * self.focal_px + middle
         return np.concatenate([flat, depth], axis=-1)
 
-    def enlarged(self, times: int) -> Camera:
+    def enlarge_view(self, times: int) -> Camera:
         """The same view with ``times`` as many pixels along each side."""
         return replace(self, height=self.height * times, width=self.width * times)
 
@@ -120,8 +120,8 @@ FLAT = -1e-12  # twice the area, in samples, of what is no front
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Buffer:
-    """What is seen at each sample; filled in place by `draw`, one mesh after the other.
+class SampleBuffer:
+    """What is seen at each sample; filled in place by `rasterise_mesh`, one mesh after the other.
 
     Args:
         nearness: (H, W), one over the depth of what is seen so far.
@@ -136,7 +136,7 @@ class Buffer:
     third: np.ndarray
 
 
-class _Triangles(NamedTuple):
+class _VisibleTriangles(NamedTuple):
     """Those that may be seen: corners (F, 3), twice the area, nearness, samples, and numbers."""
 
     x: np.ndarray
@@ -147,9 +147,9 @@ class _Triangles(NamedTuple):
     numbers: np.ndarray
 
 
-def blank(depth: np.ndarray) -> Buffer:
+def make_depth_buffer(depth: np.ndarray) -> SampleBuffer:
     """A buffer before any mesh; ``depth`` (H, W) of the place behind, in metres."""
-    return Buffer(
+    return SampleBuffer(
         nearness=1 / depth.astype(np.float64),
         face=np.full(depth.shape, -1, np.int32),
         second=np.zeros(depth.shape),
@@ -157,11 +157,13 @@ def blank(depth: np.ndarray) -> Buffer:
     )
 
 
-def draw(seen: np.ndarray, faces: np.ndarray, buffer: Buffer, *, first: int = 0) -> None:
+def rasterise_mesh(
+    seen: np.ndarray, faces: np.ndarray, buffer: SampleBuffer, *, first: int = 0
+) -> None:
     """Add a mesh to a buffer.
 
     Args:
-        seen: (V, 3), x and y in samples and depth in metres, as `Camera.see` gives them.
+        seen: (V, 3), x and y in samples and depth in metres, as `Camera.project_points` gives them.
         faces: (F, 3), corners counter-clockwise as seen from outside; their backs are not drawn.
         buffer: is changed.
         first: the number of the first triangle, where several meshes share a buffer.
@@ -170,32 +172,42 @@ def draw(seen: np.ndarray, faces: np.ndarray, buffer: Buffer, *, first: int = 0)
         held = buffer.nearness, buffer.face, buffer.second, buffer.third
         _compiled(seen, faces, first, *held)
     else:
-        _fill_arrays(_in_sight(seen, faces, buffer.face.shape, first), buffer)
+        _fill_arrays(_cull_triangles(seen, faces, buffer.face.shape, first), buffer)
 
 
-def _in_sight(seen: np.ndarray, faces: np.ndarray, size: tuple[int, ...], first: int) -> _Triangles:
+def _cull_triangles(
+    seen: np.ndarray, faces: np.ndarray, size: tuple[int, ...], first: int
+) -> _VisibleTriangles:
     """The triangles that may be seen in a picture of that height and width."""
     x, y, depth = (np.ascontiguousarray(seen[:, k])[faces] for k in range(3))
     area = (x[:, 1] - x[:, 0]) * (y[:, 2] - y[:, 0]) - (x[:, 2] - x[:, 0]) * (y[:, 1] - y[:, 0])
     height, width = size
-    low_x, high_x = np.ceil(_least(x) - 0.5), np.floor(-_least(-x) - 0.5)
-    low_y, high_y = np.ceil(_least(y) - 0.5), np.floor(-_least(-y) - 0.5)
-    wanted = (_least(depth) > NEAR) & (area < FLAT)  # y grows down: fronts are negative
+    low_x, high_x = (
+        np.ceil(_compute_least_corners(x) - 0.5),
+        np.floor(-_compute_least_corners(-x) - 0.5),
+    )
+    low_y, high_y = (
+        np.ceil(_compute_least_corners(y) - 0.5),
+        np.floor(-_compute_least_corners(-y) - 0.5),
+    )
+    wanted = (_compute_least_corners(depth) > NEAR) & (
+        area < FLAT
+    )  # y grows down: fronts are negative
     wanted &= (high_x >= np.maximum(low_x, 0)) & (high_y >= np.maximum(low_y, 0))
     wanted &= (low_x < width) & (low_y < height)
     rows = np.flatnonzero(wanted)
     box = np.stack([low_y, high_y, low_x, high_x], axis=1)[rows]
     box = np.clip(box, 0, [height - 1, height - 1, width - 1, width - 1]).astype(np.int64)
-    return _Triangles(x[rows], y[rows], area[rows], 1 / depth[rows], box, rows + first)
+    return _VisibleTriangles(x[rows], y[rows], area[rows], 1 / depth[rows], box, rows + first)
 
 
-def _least(corners: np.ndarray) -> np.ndarray:
+def _compute_least_corners(corners: np.ndarray) -> np.ndarray:
     """The least of each triangle's three; faster than a reduction over a short axis."""
     found: np.ndarray = np.minimum(np.minimum(corners[:, 0], corners[:, 1]), corners[:, 2])
     return found
 
 
-def _fill_arrays(some: _Triangles, buffer: Buffer) -> None:
+def _fill_arrays(some: _VisibleTriangles, buffer: SampleBuffer) -> None:
     """All samples of all boxes at once, boxes of like size together."""
     x, y, area, near, box, numbers = some
     width = buffer.face.shape[1]
@@ -229,7 +241,7 @@ def _keep_nearest(
     number: np.ndarray,
     second: np.ndarray,
     third: np.ndarray,
-    buffer: Buffer,
+    buffer: SampleBuffer,
 ) -> None:
     order = np.lexsort((number, -near, at))
     at, first = np.unique(at[order], return_index=True)
@@ -246,8 +258,10 @@ def _keep_nearest(
         array.reshape(-1)[at] = values[best]
 
 
-def _loops(seen: Any, faces: Any, number: int, nearness: Any, face: Any, s: Any, t: Any) -> None:
-    """As ``_in_sight`` and ``_fill_arrays``; plain loops, meant to be compiled."""
+def _fill_loops(
+    seen: Any, faces: Any, number: int, nearness: Any, face: Any, s: Any, t: Any
+) -> None:
+    """As ``_cull_triangles`` and ``_fill_arrays``; plain loops, meant to be compiled."""
     height, width = face.shape
     for k in range(len(faces)):
         x0, y0, d0 = seen[faces[k, 0]]
@@ -278,14 +292,14 @@ def _loops(seen: Any, faces: Any, number: int, nearness: Any, face: Any, s: Any,
                         t[i, j] = third
 
 
-_compiled = Compiled(_loops)
+_compiled = LazyNumba(_fill_loops)
 
-_TOGETHER = {"cpu": 1 << 20}  # candidates that are looked at together
-_MANY = 1 << 24  # the same on a GPU: about 3 GB
+_CANDIDATES_PER_PART = {"cpu": 1 << 20}  # candidates that are looked at together
+_MAX_CANDIDATES = 1 << 24  # the same on a GPU: about 3 GB
 _LAST = (1 << 31) - 1
 
 
-def parts(box: Tensor) -> Iterator[Tensor]:
+def iter_box_parts(box: Tensor) -> Iterator[Tensor]:
     """The boxes' numbers, in order, in parts that are looked at together.
 
     Args:
@@ -294,11 +308,11 @@ def parts(box: Tensor) -> Iterator[Tensor]:
     if not len(box):
         return
     many = (box[:, 1] - box[:, 0]) * (box[:, 3] - box[:, 2])
-    group = (many.cumsum(0) - 1) // _TOGETHER.get(box.device.type, _MANY)
+    group = (many.cumsum(0) - 1) // _CANDIDATES_PER_PART.get(box.device.type, _MAX_CANDIDATES)
     yield from torch.arange(len(box), device=box.device).split(torch.bincount(group).tolist())
 
 
-def spread(box: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def list_candidates(box: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """All candidates of boxes (K, 4): which box, row and column, (candidates,) each."""
     wide = box[:, 3] - box[:, 2]
     many = wide * (box[:, 1] - box[:, 0])
@@ -309,7 +323,7 @@ def spread(box: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return which, box[which, 0] + row, box[which, 2] + column
 
 
-def winners(nearness: Tensor, at: Tensor, near: Tensor, number: Tensor) -> Tensor:
+def find_winners(nearness: Tensor, at: Tensor, near: Tensor, number: Tensor) -> Tensor:
     """Which candidates are seen: one at most for each sample.
 
     Args:

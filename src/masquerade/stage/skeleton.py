@@ -14,7 +14,7 @@ The trunk and the head have three points each, which say how they are turned. An
 to the next joint, and the plane in which elbow or knee is bent says how it is twisted; where it is
 straight, the twist is that of somebody standing at ease.
 
-Convention: metres, z up; turns lead from the rest pose of a body, as in ``skeleton.Posed``.
+Convention: metres, z up; turns lead from the rest pose of a body, as in ``skeleton.BodyMotion``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import numpy as np
 
 from masquerade._optional import ndimage, spatial
 from masquerade.joints import JOINTS
-from masquerade.stage.bodies import BONES, PARENTS, Body, Model
+from masquerade.stage.bodies import BONES, PARENTS, Body, BodyModel
 
 RATE_HZ = 100.0  # of every motion before it is sampled for a camera or a sensor
 
@@ -36,7 +36,7 @@ _TRUNK = (
     *("pelvis_pitch", "pelvis_roll", "pelvis_yaw", "spine_pitch", "spine_roll", "spine_yaw"),
     *("head_pitch", "head_yaw"),
 )
-_MIRRORED = ("lean", "turn", "pelvis_roll", "pelvis_yaw", "spine_roll", "spine_yaw", "head_yaw")
+_SIGN_FLIPS = ("lean", "turn", "pelvis_roll", "pelvis_yaw", "spine_roll", "spine_yaw", "head_yaw")
 _LEG = ("hip", "hip_out", "hip_twist", "knee", "ankle", "flat")
 _ARM = ("arm", "arm_side", "arm_twist", "elbow", "hand")
 ANGLES = (
@@ -56,7 +56,7 @@ _TOUCH |= {f"{bone}.{side}": thick for bone, thick in _LIMBS.items() for side in
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Posed:
+class BodyMotion:
     """A person in motion.
 
     Args:
@@ -67,33 +67,35 @@ class Posed:
     turns: np.ndarray
     heads: np.ndarray
 
-    def at(self, rows: np.ndarray) -> Posed:
+    def select_times(self, rows: np.ndarray) -> BodyMotion:
         """Some of the times."""
-        return Posed(turns=self.turns[rows], heads=self.heads[rows])
+        return BodyMotion(turns=self.turns[rows], heads=self.heads[rows])
 
-    def carry(self, points: np.ndarray, rest: np.ndarray, bones: np.ndarray) -> np.ndarray:
+    def carry_points(self, points: np.ndarray, rest: np.ndarray, bones: np.ndarray) -> np.ndarray:
         """Where points (N, 3) go, (T, N, 3), that are fixed to ``bones`` (N,) at rest."""
         turned = np.einsum("tnij,nj->tni", self.turns[:, bones], points - rest[bones])
         return np.asarray(turned + self.heads[:, bones])
 
 
-def column(pose: np.ndarray, name: str) -> np.ndarray:
+def select_angle(pose: np.ndarray, name: str) -> np.ndarray:
     """One angle of a pose (T, angles), as a view."""
     return pose[:, _COLUMN[name]]
 
 
-def mirrored(pose: np.ndarray) -> np.ndarray:
+def mirror_motion(pose: np.ndarray) -> np.ndarray:
     """The same motion with left and right exchanged."""
     out = pose.copy()
     for name in (*_LEG, *_ARM):
         left, right = _COLUMN[f"{name}_l"], _COLUMN[f"{name}_r"]
         out[:, [left, right]] = pose[:, [right, left]]
-    for name in _MIRRORED:
+    for name in _SIGN_FLIPS:
         out[:, _COLUMN[name]] *= -1
     return out
 
 
-def solve(pose: np.ndarray, body: Body, *, heading: float = 0.0, drift: float = 0.0) -> Posed:
+def solve_motion(
+    pose: np.ndarray, body: Body, *, heading: float = 0.0, drift: float = 0.0
+) -> BodyMotion:
     """Put a motion on the floor: the lowest point touches it, the standing foot stays.
 
     Args:
@@ -102,37 +104,39 @@ def solve(pose: np.ndarray, body: Body, *, heading: float = 0.0, drift: float = 
         heading: where the person faces at first, in radians from -y, to the left.
         drift: how fast the path turns to the left, in radians a second.
     """
-    along = heading + drift * np.arange(len(pose)) / RATE_HZ + column(pose, "turn")
-    turns = turns_of(pose, body, along)
-    heads = chain(turns, body)
-    feet, others = contacts(turns, heads, body)
-    height = column(pose, "hop") - np.minimum(feet[..., 2].min(axis=(1, 2)), others.min(axis=1))
-    path = _anchored(feet)
-    root = np.concatenate([path, _smooth(height, 0.05)[:, None]], axis=1)
-    return Posed(turns=turns, heads=heads + root[:, None])
+    along = heading + drift * np.arange(len(pose)) / RATE_HZ + select_angle(pose, "turn")
+    turns = compute_bone_turns(pose, body, along)
+    heads = compute_bone_heads(turns, body)
+    feet, others = compute_contacts(turns, heads, body)
+    height = select_angle(pose, "hop") - np.minimum(
+        feet[..., 2].min(axis=(1, 2)), others.min(axis=1)
+    )
+    path = _anchor_feet(feet)
+    root = np.concatenate([path, _smooth_values(height, 0.05)[:, None]], axis=1)
+    return BodyMotion(turns=turns, heads=heads + root[:, None])
 
 
-def turns_of(pose: np.ndarray, body: Body, along: np.ndarray) -> np.ndarray:
+def compute_bone_turns(pose: np.ndarray, body: Body, along: np.ndarray) -> np.ndarray:
     """(T, B, 3, 3) how bones are turned in a pose (T, angles) that faces ``along`` (T,)."""
     get = {name: pose[:, place] for name, place in _COLUMN.items()}
     times = len(pose)
     out = np.empty((times, len(BONES), 3, 3))
     frame = _rz(along) @ _ry(get["lean"]) @ _rx(get["tilt"])  # heading, and the whole body's fall
 
-    def put(bone: str, turn: np.ndarray) -> None:
+    def put_turn(bone: str, turn: np.ndarray) -> None:
         out[:, BONES.index(bone)] = turn
 
     trunk = frame @ _rz(get["pelvis_yaw"]) @ _ry(get["pelvis_roll"]) @ _rx(get["pelvis_pitch"])
-    put("root", trunk)
+    put_turn("root", trunk)
     share = 1 / len(_SPINE)
     bend = _rz(share * get["spine_yaw"]) @ _ry(share * get["spine_roll"])
     bend = bend @ _rx(share * get["spine_pitch"])
     for bone in _SPINE:
         trunk = trunk @ bend
-        put(bone, trunk)
+        put_turn(bone, trunk)
     nod = _rz(get["head_yaw"] / 2) @ _rx(get["head_pitch"] / 2)
-    put("neck01", trunk @ nod)
-    put("head", trunk @ nod @ nod)
+    put_turn("neck01", trunk @ nod)
+    put_turn("head", trunk @ nod @ nod)
     for side in "lr":
         _put_leg(out, frame, get, body, side)
         _put_arm_skeleton(out, trunk, get, body, side)
@@ -147,11 +151,11 @@ def _put_leg(out: np.ndarray, frame: np.ndarray, get: _Angles, body: Body, side:
     hip = _ry(-sign * get[f"hip_out_{side}"]) @ _rx(-get[f"hip_{side}"])
     hip = frame @ hip @ _rz(sign * get[f"hip_twist_{side}"])
     knee = hip @ _rx(get[f"knee_{side}"])
-    out[:, upper] = hip @ _to_hang(body.heads[lower] - body.heads[upper])
-    out[:, lower] = knee @ _to_hang(body.heads[foot] - body.heads[lower])
+    out[:, upper] = hip @ _make_hanging_turn(body.heads[lower] - body.heads[upper])
+    out[:, lower] = knee @ _make_hanging_turn(body.heads[foot] - body.heads[lower])
     bent = knee @ _rx(-get[f"ankle_{side}"])
     level = frame @ _rz(sign * get[f"hip_twist_{side}"])
-    out[:, foot] = _between(bent, level, get[f"flat_{side}"])
+    out[:, foot] = _mix_turns(bent, level, get[f"flat_{side}"])
 
 
 def _put_arm_skeleton(
@@ -167,13 +171,13 @@ def _put_arm_skeleton(
     arm = trunk @ _rz(sign * get[f"arm_side_{side}"]) @ _rx(-get[f"arm_{side}"])
     arm = arm @ _rz(sign * get[f"arm_twist_{side}"])
     elbow = arm @ _rx(-get[f"elbow_{side}"])
-    out[:, upper] = arm @ _to_hang(body.heads[lower] - body.heads[upper])
-    straight = _to_hang(body.heads[hand] - body.heads[lower])
+    out[:, upper] = arm @ _make_hanging_turn(body.heads[lower] - body.heads[upper])
+    straight = _make_hanging_turn(body.heads[hand] - body.heads[lower])
     out[:, lower] = elbow @ straight
     out[:, hand] = elbow @ _rx(-get[f"hand_{side}"]) @ straight
 
 
-def chain(turns: np.ndarray, body: Body) -> np.ndarray:
+def compute_bone_heads(turns: np.ndarray, body: Body) -> np.ndarray:
     """Bone heads (T, B, 3) of turns (T, B, 3, 3), with the root at the origin."""
     heads = np.zeros(turns.shape[:3])
     for bone, parent in enumerate(PARENTS):
@@ -183,7 +187,9 @@ def chain(turns: np.ndarray, body: Body) -> np.ndarray:
     return heads
 
 
-def contacts(turns: np.ndarray, heads: np.ndarray, body: Body) -> tuple[np.ndarray, np.ndarray]:
+def compute_contacts(
+    turns: np.ndarray, heads: np.ndarray, body: Body
+) -> tuple[np.ndarray, np.ndarray]:
     """Soles (T, 2, 3 points, 3) and the lowest of other parts (T, n)."""
     floor = body.vertices[:, 2].min()
     soles = []
@@ -197,22 +203,22 @@ def contacts(turns: np.ndarray, heads: np.ndarray, body: Body) -> tuple[np.ndarr
     return np.stack(soles, axis=1), np.stack(others, axis=1)
 
 
-def _anchored(feet: np.ndarray) -> np.ndarray:
+def _anchor_feet(feet: np.ndarray) -> np.ndarray:
     """The root's path on the floor (T, 2) on which the lower foot stands still."""
     middle = feet.mean(axis=2)
     lowest = feet[..., 2].min(axis=2)
     left = 1 / (1 + np.exp(np.clip((lowest[:, 0] - lowest[:, 1]) / 0.02, -40, 40)))
     speed = -np.gradient(middle[..., :2], axis=0)
     along = left[:, None] * speed[:, 0] + (1 - left)[:, None] * speed[:, 1]
-    return np.cumsum(_smooth(along, 0.10), axis=0)
+    return np.cumsum(_smooth_values(along, 0.10), axis=0)
 
 
-def _smooth(values: np.ndarray, seconds: float) -> np.ndarray:
+def _smooth_values(values: np.ndarray, seconds: float) -> np.ndarray:
     found: np.ndarray = ndimage.gaussian_filter1d(values, seconds * RATE_HZ, axis=0, mode="nearest")
     return found
 
 
-def _between(first: np.ndarray, second: np.ndarray, part: np.ndarray) -> np.ndarray:
+def _mix_turns(first: np.ndarray, second: np.ndarray, part: np.ndarray) -> np.ndarray:
     """Rotations mixed and made rotations again (they are less than half a turn apart)."""
     if not np.any(part):
         return first
@@ -221,7 +227,7 @@ def _between(first: np.ndarray, second: np.ndarray, part: np.ndarray) -> np.ndar
     return np.asarray(u @ v)
 
 
-def _to_hang(direction: np.ndarray) -> np.ndarray:
+def _make_hanging_turn(direction: np.ndarray) -> np.ndarray:
     """The smallest rotation that turns ``direction`` straight down."""
     unit = direction / np.linalg.norm(direction)
     x, y, cosine = unit[0], unit[1], -unit[2]
@@ -230,7 +236,7 @@ def _to_hang(direction: np.ndarray) -> np.ndarray:
     return found
 
 
-def _rotation(angle: np.ndarray, *, first: int, second: int) -> np.ndarray:
+def _make_rotation(angle: np.ndarray, *, first: int, second: int) -> np.ndarray:
     out = np.zeros((len(angle), 3, 3))
     out[:] = np.eye(3)
     cosine, sine = np.cos(angle), np.sin(angle)
@@ -239,9 +245,9 @@ def _rotation(angle: np.ndarray, *, first: int, second: int) -> np.ndarray:
     return out
 
 
-_rx = partial(_rotation, first=1, second=2)
-_ry = partial(_rotation, first=2, second=0)
-_rz = partial(_rotation, first=0, second=1)
+_rx = partial(_make_rotation, first=1, second=2)
+_ry = partial(_make_rotation, first=2, second=0)
+_rz = partial(_make_rotation, first=0, second=1)
 
 POINTS = (
     *("nose", "left_ear", "right_ear", "left_shoulder", "right_shoulder"),
@@ -251,9 +257,9 @@ POINTS = (
 )
 SPINE = ("spine05", "spine04", "spine03", "spine02", "spine01")
 _SIDES = (("left", "L"), ("right", "R"))
-_BENT = 0.25  # sine of the angle from which a joint says how its limb is twisted
-_LOOK = 1.1  # radians by which a head is turned from the chest at most
-_HAND = 0.7  # radians by which a hand is bent at most
+_MIN_BEND_SINE = 0.25  # sine of the angle from which a joint says how its limb is twisted
+_MAX_HEAD_TURN = 1.1  # radians by which a head is turned from the chest at most
+_MAX_HAND_BEND = 0.7  # radians by which a hand is bent at most
 _KNEE_OUT = 0.6  # how far a knee goes outward or inward, over how far it goes ahead
 _FOOT_OUT = 0.35  # the same of toes
 _FOOT_AHEAD = 0.35  # how much of a foot lies ahead of the shank at least
@@ -262,18 +268,18 @@ _LEFT = np.array([1.0, 0.0, 0.0])
 _AHEAD = np.array([0.0, -1.0, 0.0])
 
 
-def upper_body(points: np.ndarray, model: Model, body: Body) -> np.ndarray:
+def compute_upper_body_turns(points: np.ndarray, model: BodyModel, body: Body) -> np.ndarray:
     """(T, B, 3, 3) turns of trunk, head and arms for points (T, P, 3); legs are left as at rest."""
     at = {name: points[:, place] for place, name in enumerate(POINTS)}
-    joints = model.joints(body)
+    joints = model.compute_rest_joints(body)
     rest = {name: joints[JOINTS.index(name)] for name in POINTS if name in JOINTS}
     turns = np.tile(np.eye(3), (len(points), len(BONES), 1, 1))
-    hips, chest = _trunk(at, rest, "hip"), _trunk(at, rest, "shoulder")
+    hips, chest = _compute_trunk_turns(at, rest, "hip"), _compute_trunk_turns(at, rest, "shoulder")
     turns[:, BONES.index("root")] = hips
     for place, bone in enumerate(SPINE):
-        turns[:, BONES.index(bone)] = mixed(hips, chest, (place + 1) / len(SPINE))
-    head = _within(chest, _head(at, rest), _LOOK)
-    turns[:, BONES.index("neck01")] = mixed(chest, head, 0.5)
+        turns[:, BONES.index(bone)] = mix_rotations(hips, chest, (place + 1) / len(SPINE))
+    head = _limit_turns(chest, _compute_head_turns(at, rest), _MAX_HEAD_TURN)
+    turns[:, BONES.index("neck01")] = mix_rotations(chest, head, 0.5)
     turns[:, BONES.index("head")] = head
     for side, letter in _SIDES:
         _put_arm_inverse(turns, at, body, side, letter)
@@ -297,18 +303,18 @@ def put_leg(
         BONES.index(f"{b}.{letter}") for b in ("upperleg01", "lowerleg01", "foot")
     )
     root = turns[:, BONES.index("root")]
-    thigh, shank = unit(knee - hip), unit(ankle - knee)
-    ease = _carried(root @ _DOWN, thigh, root @ _LEFT)
-    axis = _hinge(thigh, shank, ease)
-    toe = _ahead_of(shank, axis, unit(toe))
-    rest_thigh, rest_shank = _steps(body, upper, lower, foot)
+    thigh, shank = normalise_vectors(knee - hip), normalise_vectors(ankle - knee)
+    ease = _carry_vectors(root @ _DOWN, thigh, root @ _LEFT)
+    axis = _find_hinge_axis(thigh, shank, ease)
+    toe = _compute_toe_direction(shank, axis, normalise_vectors(toe))
+    rest_thigh, rest_shank = _list_bone_directions(body, upper, lower, foot)
     rest_axis = _LEFT
-    turns[:, upper] = _turn(thigh, axis, rest_thigh, rest_axis)
-    turns[:, lower] = _turn(shank, axis, rest_shank, rest_axis)
-    turns[:, foot] = _turn(toe, axis, _AHEAD, rest_axis)
+    turns[:, upper] = _compute_pair_turn(thigh, axis, rest_thigh, rest_axis)
+    turns[:, lower] = _compute_pair_turn(shank, axis, rest_shank, rest_axis)
+    turns[:, foot] = _compute_pair_turn(toe, axis, _AHEAD, rest_axis)
 
 
-def bent(
+def bend_knee(
     hip: np.ndarray, ankle: np.ndarray, knee: np.ndarray, ahead: np.ndarray, lengths: np.ndarray
 ) -> np.ndarray:
     """(T, 3): the knee between hip and ankle, on the side of ``knee`` but never behind the leg.
@@ -323,26 +329,26 @@ def bent(
     upper, lower = lengths
     way = ankle - hip
     far = np.clip(np.linalg.norm(way, axis=1, keepdims=True), abs(upper - lower) + 1e-3, None)
-    along = unit(way)
+    along = normalise_vectors(way)
     far = np.minimum(far, (upper + lower) * 0.9999)
-    ahead = unit(ahead - (ahead * along).sum(axis=1, keepdims=True) * along)
+    ahead = normalise_vectors(ahead - (ahead * along).sum(axis=1, keepdims=True) * along)
     side = knee - hip
     side = side - (side * along).sum(axis=1, keepdims=True) * along
     front = (side * ahead).sum(axis=1, keepdims=True)
     out = side - front * ahead
     front = np.maximum(front, 0.02)
     most = _KNEE_OUT * front / np.maximum(np.linalg.norm(out, axis=1, keepdims=True), 1e-9)
-    side = unit(front * ahead + np.minimum(most, 1.0) * out)
+    side = normalise_vectors(front * ahead + np.minimum(most, 1.0) * out)
     foot = (upper**2 - lower**2 + far**2) / (2 * far)
     return np.asarray(hip + foot * along + np.sqrt(np.maximum(upper**2 - foot**2, 0.0)) * side)
 
 
-def unit(vectors: np.ndarray) -> np.ndarray:
+def normalise_vectors(vectors: np.ndarray) -> np.ndarray:
     """The directions of vectors (..., 3)."""
     return np.asarray(vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-9))
 
 
-def mixed(first: np.ndarray, second: np.ndarray, part: float | np.ndarray) -> np.ndarray:
+def mix_rotations(first: np.ndarray, second: np.ndarray, part: float | np.ndarray) -> np.ndarray:
     """Turns (..., 3, 3) on the way from one to another."""
     between = spatial.transform.Rotation.from_matrix(
         np.swapaxes(first, -1, -2) @ second
@@ -350,7 +356,7 @@ def mixed(first: np.ndarray, second: np.ndarray, part: float | np.ndarray) -> np
     return np.asarray(first @ spatial.transform.Rotation.from_rotvec(part * between).as_matrix())
 
 
-def steadied(turns: np.ndarray, width: float) -> np.ndarray:
+def steady_turns(turns: np.ndarray, width: float) -> np.ndarray:
     """Turns (T, ..., 3, 3) without what is faster than ``width`` frames."""
     if len(turns) < 2 or width <= 0:
         return turns
@@ -361,22 +367,24 @@ def steadied(turns: np.ndarray, width: float) -> np.ndarray:
     return np.asarray(u @ v)
 
 
-def _trunk(at: dict[str, np.ndarray], rest: dict[str, np.ndarray], across: str) -> np.ndarray:
+def _compute_trunk_turns(
+    at: dict[str, np.ndarray], rest: dict[str, np.ndarray], across: str
+) -> np.ndarray:
     """How hips or chest are turned: the trunk points up, and ``across`` to the left."""
 
-    def directions(of: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    def list_directions(of: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         top, low = ((of[f"left_{part}"] + of[f"right_{part}"]) / 2 for part in ("shoulder", "hip"))
         return top - low, of[f"left_{across}"] - of[f"right_{across}"]
 
-    return _turn(*directions(at), *directions(rest))
+    return _compute_pair_turn(*list_directions(at), *list_directions(rest))
 
 
-def _head(at: dict[str, np.ndarray], rest: dict[str, np.ndarray]) -> np.ndarray:
-    def directions(of: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+def _compute_head_turns(at: dict[str, np.ndarray], rest: dict[str, np.ndarray]) -> np.ndarray:
+    def list_directions(of: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         ears = of["left_ear"], of["right_ear"]
         return of["nose"] - (ears[0] + ears[1]) / 2, ears[0] - ears[1]
 
-    return _turn(*directions(at), *directions(rest))
+    return _compute_pair_turn(*list_directions(at), *list_directions(rest))
 
 
 def _put_arm_inverse(
@@ -388,66 +396,70 @@ def _put_arm_inverse(
     )
     chest = turns[:, BONES.index("spine01")]
     shoulder, elbow, wrist = (at[f"{side}_{part}"] for part in ("shoulder", "elbow", "wrist"))
-    above, below = unit(elbow - shoulder), unit(wrist - elbow)
+    above, below = normalise_vectors(elbow - shoulder), normalise_vectors(wrist - elbow)
     down = chest @ _DOWN
-    axis = _hinge(above, below, _carried(down, above, chest @ -_LEFT))
-    rest_above, rest_below = _steps(body, upper, lower, hand)
+    axis = _find_hinge_axis(above, below, _carry_vectors(down, above, chest @ -_LEFT))
+    rest_above, rest_below = _list_bone_directions(body, upper, lower, hand)
     ahead = np.cross(rest_above, _AHEAD)  # about this a straight elbow bends
-    rest_axis = _hinge(*(each[None] for each in (rest_above, rest_below, ahead)))[0]
-    turns[:, upper] = _turn(above, axis, rest_above, rest_axis)
-    turns[:, lower] = _turn(below, axis, rest_below, rest_axis)
+    rest_axis = _find_hinge_axis(*(each[None] for each in (rest_above, rest_below, ahead)))[0]
+    turns[:, upper] = _compute_pair_turn(above, axis, rest_above, rest_axis)
+    turns[:, lower] = _compute_pair_turn(below, axis, rest_below, rest_axis)
     lift = np.arccos(np.clip((above * down).sum(axis=1), -1, 1))
     lift = 0.28 * np.clip(lift - 0.9, 0, None)  # the collar bone follows a high arm
     sign = -1.0 if letter == "L" else 1.0
     about = (sign * lift)[:, None] * (chest @ -_AHEAD)
     turns[:, collar] = spatial.transform.Rotation.from_rotvec(about).as_matrix() @ chest
-    points = unit(at[f"{side}_hand"] - wrist)
-    bend = _within(np.tile(np.eye(3), (len(chest), 1, 1)), swing(below, points), _HAND)
+    points = normalise_vectors(at[f"{side}_hand"] - wrist)
+    bend = _limit_turns(
+        np.tile(np.eye(3), (len(chest), 1, 1)), compute_smallest_turn(below, points), _MAX_HAND_BEND
+    )
     turns[:, hand] = bend @ turns[:, lower]
 
 
-def _ahead_of(shank: np.ndarray, axis: np.ndarray, toe: np.ndarray) -> np.ndarray:
+def _compute_toe_direction(shank: np.ndarray, axis: np.ndarray, toe: np.ndarray) -> np.ndarray:
     """(T, 3) where toes point, as far as an ankle lets them."""
-    front = unit(np.cross(shank, axis))
+    front = normalise_vectors(np.cross(shank, axis))
     along, out, ahead = (
-        (toe * each).sum(axis=1, keepdims=True) for each in (shank, unit(axis), front)
+        (toe * each).sum(axis=1, keepdims=True) for each in (shank, normalise_vectors(axis), front)
     )
     ahead = np.maximum(ahead, _FOOT_AHEAD)
     out = np.clip(out, -_FOOT_OUT * ahead, _FOOT_OUT * ahead)
-    return unit(along * shank + out * unit(axis) + ahead * front)
+    return normalise_vectors(along * shank + out * normalise_vectors(axis) + ahead * front)
 
 
-def _steps(body: Body, *bones: int) -> list[np.ndarray]:
+def _list_bone_directions(body: Body, *bones: int) -> list[np.ndarray]:
     """Directions from each bone to the next, at rest."""
-    return [unit(body.heads[b] - body.heads[a]) for a, b in pairwise(bones)]
+    return [normalise_vectors(body.heads[b] - body.heads[a]) for a, b in pairwise(bones)]
 
 
-def _turn(
+def _compute_pair_turn(
     first: np.ndarray, second: np.ndarray, rest_first: np.ndarray, rest_second: np.ndarray
 ) -> np.ndarray:
     """(T, 3, 3): takes one pair of directions to another; the first of them exactly."""
-    return np.asarray(_frame(first, second) @ _frame(rest_first, rest_second).T)
+    return np.asarray(
+        _make_direction_frame(first, second) @ _make_direction_frame(rest_first, rest_second).T
+    )
 
 
-def _frame(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    along = unit(first)
-    third = unit(np.cross(along, second))
+def _make_direction_frame(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    along = normalise_vectors(first)
+    third = normalise_vectors(np.cross(along, second))
     return np.stack([along, np.cross(third, along), third], axis=-1)
 
 
-def _hinge(above: np.ndarray, below: np.ndarray, ease: np.ndarray) -> np.ndarray:
+def _find_hinge_axis(above: np.ndarray, below: np.ndarray, ease: np.ndarray) -> np.ndarray:
     """(T, 3) the axis about which a limb is bent; at ease where it is straight."""
     axis = np.cross(above, below)
     size = np.linalg.norm(axis, axis=1, keepdims=True)
-    part = np.clip(size / _BENT, 0, 1) ** 2
+    part = np.clip(size / _MIN_BEND_SINE, 0, 1) ** 2
     part = np.where((axis * ease).sum(axis=1, keepdims=True) < 0, part * 0.5, part)
     found = part * axis / np.maximum(size, 1e-9) + (1 - part) * ease
     if len(found) > 1:
         found = ndimage.gaussian_filter1d(found, 1.5, axis=0, mode="nearest")
-    return unit(found)
+    return normalise_vectors(found)
 
 
-def swing(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+def compute_smallest_turn(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """(T, 3, 3): the smallest turn from one direction to another."""
     axis = np.cross(first, second)
     sine = np.linalg.norm(axis, axis=1)
@@ -456,12 +468,12 @@ def swing(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     return np.asarray(spatial.transform.Rotation.from_rotvec(about).as_matrix())
 
 
-def _carried(first: np.ndarray, second: np.ndarray, vector: np.ndarray) -> np.ndarray:
+def _carry_vectors(first: np.ndarray, second: np.ndarray, vector: np.ndarray) -> np.ndarray:
     """(T, 3) vectors as they are after the smallest turn from one direction to another."""
-    return np.asarray((swing(first, second) @ vector[..., None])[..., 0])
+    return np.asarray((compute_smallest_turn(first, second) @ vector[..., None])[..., 0])
 
 
-def _within(base: np.ndarray, turned: np.ndarray, most: float) -> np.ndarray:
+def _limit_turns(base: np.ndarray, turned: np.ndarray, most: float) -> np.ndarray:
     """Turns no farther than ``most`` radians from others."""
     way = spatial.transform.Rotation.from_matrix(np.swapaxes(base, -1, -2) @ turned).as_rotvec()
     size = np.linalg.norm(way, axis=-1, keepdims=True)

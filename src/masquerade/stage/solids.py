@@ -1,7 +1,7 @@
 """Flat pieces of the world: textured parallelograms, and the boxes and cards made of them.
 
 Convention: metres, z up. A piece of furniture is a list of quads around the point (0, 0) of the
-floor, with its front towards -y; ``placed`` moves it into a place.
+floor, with its front towards -y; ``place_piece`` moves it into a place.
 
 Where things may stand: clear of the stage, out of the cameras' way, not in each other.
 """
@@ -47,7 +47,7 @@ class Quad:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Quads:
+class QuadArrays:
     """Q quads as arrays, in the fields' order of ``Quad``; ``texture`` is a place in the pool."""
 
     corner: np.ndarray  # (Q, 3)
@@ -60,13 +60,13 @@ class Quads:
     is_bright: np.ndarray  # (Q,)
 
     @property
-    def corners(self) -> np.ndarray:
+    def compute_corners(self) -> np.ndarray:
         """All four corners of every quad in turn, (Q, 4, 3)."""
         a, b = self.corner + self.across, self.corner + self.down
         return np.stack([self.corner, a, a + self.down, b], axis=1)
 
 
-def stacked(pieces: Iterable[Piece], *, textures: dict[str, int]) -> Quads:
+def stack_quads(pieces: Iterable[Piece], *, textures: dict[str, int]) -> QuadArrays:
     """The quads of all pieces as arrays."""
     quads = [quad for piece in pieces for quad in piece]
     edges = ("corner", "across", "down")
@@ -74,10 +74,10 @@ def stacked(pieces: Iterable[Piece], *, textures: dict[str, int]) -> Quads:
     others = ("repeat", "tint", "is_open", "is_bright")
     found |= {name: np.array([getattr(q, name) for q in quads]) for name in others}
     texture = np.array([textures[q.texture] for q in quads], np.int64)
-    return Quads(**found, texture=texture)
+    return QuadArrays(**found, texture=texture)
 
 
-def box(
+def make_box(
     size: Vector,
     at: Vector,
     texture: str,
@@ -98,7 +98,7 @@ def box(
     """
     own = {"bottom": "" if at[2] < 0.3 else texture} | (faces or {})
     piece = []
-    for face, (corner, across, down) in _faces(size, at).items():
+    for face, (corner, across, down) in _list_box_faces(size, at).items():
         name = own.get(face, texture)
         repeat, colour = (1.0, 1.0), WHITE
         if name == texture:
@@ -111,7 +111,7 @@ def box(
     return piece
 
 
-def _faces(size: Vector, at: Vector) -> dict[str, tuple[Vector, Vector, Vector]]:
+def _list_box_faces(size: Vector, at: Vector) -> dict[str, tuple[Vector, Vector, Vector]]:
     """Corner, across and down of each face of a box."""
     w, d, h = size
     x, y, z = at[0] - w / 2, at[1] - d / 2, at[2]
@@ -125,7 +125,7 @@ def _faces(size: Vector, at: Vector) -> dict[str, tuple[Vector, Vector, Vector]]
     }
 
 
-def card(
+def make_card(
     size: tuple[float, float],
     at: Vector,
     texture: str,
@@ -138,10 +138,10 @@ def card(
     w, h = size
     quad = Quad(corner=(-w / 2, 0, h), across=(w, 0, 0), down=(0, 0, -h), texture=texture)
     shown = replace(quad, is_open=is_open, is_bright=is_bright)
-    return placed([shown], at, turn_deg=turn_deg)
+    return place_piece([shown], at, turn_deg=turn_deg)
 
 
-def flat(
+def make_ground(
     size: tuple[float, float], at: Vector, texture: str, *, tint: Tint = WHITE, tile: float = 0.0
 ) -> Piece:
     """A piece of ground that faces up, its middle at ``at``."""
@@ -152,30 +152,32 @@ def flat(
     return [replace(quad, repeat=repeat, tint=tint)]
 
 
-def sheet(corner: Vector, across: Vector, down: Vector, *, tint: Tint) -> Piece:
+def make_sheet(corner: Vector, across: Vector, down: Vector, *, tint: Tint) -> Piece:
     """A thin plate that is seen from both sides."""
     quad = Quad(corner=corner, across=across, down=down, texture="plaster")
     return [replace(quad, tint=tint, is_open=True)]
 
 
-def repeated(piece: Sequence[Quad], times: float) -> Piece:
+def repeat_textures(piece: Sequence[Quad], times: float) -> Piece:
     """The piece with its textures so many times across."""
     return [replace(quad, repeat=(times, 1.0)) for quad in piece]
 
 
-def placed(piece: Sequence[Quad], at: Vector, *, turn_deg: float = 0.0) -> Piece:
+def place_piece(piece: Sequence[Quad], at: Vector, *, turn_deg: float = 0.0) -> Piece:
     """The piece turned about z (from x towards y) and moved to ``at``."""
     c, s = math.cos(math.radians(turn_deg)), math.sin(math.radians(turn_deg))
 
-    def turned(v: Vector) -> Vector:
+    def turn_vector(v: Vector) -> Vector:
         return c * v[0] - s * v[1], s * v[0] + c * v[1], v[2]
 
-    def moved(v: Vector) -> Vector:
-        x, y, z = turned(v)
+    def move_vector(v: Vector) -> Vector:
+        x, y, z = turn_vector(v)
         return x + at[0], y + at[1], z + at[2]
 
     return [
-        replace(q, corner=moved(q.corner), across=turned(q.across), down=turned(q.down))
+        replace(
+            q, corner=move_vector(q.corner), across=turn_vector(q.across), down=turn_vector(q.down)
+        )
         for q in piece
     ]
 
@@ -183,36 +185,36 @@ def placed(piece: Sequence[Quad], at: Vector, *, turn_deg: float = 0.0) -> Piece
 STAGE_M = 1.8  # nothing stands nearer to the origin
 NUM_VIEWS = 6
 STEP_DEG = 24.0  # between neighbouring views
-_FARTHEST_M = 7.5  # of any camera
-_BESIDE_M = 0.5  # free on either side of a line of sight
+_MAX_CAMERA_M = 7.5  # of any camera
+_SIGHT_MARGIN_M = 0.5  # free on either side of a line of sight
 _LOW_M, _HIGH_M = 0.05, 2.3  # what is flatter or hangs higher stands in nobody's way
 
 Choice = TypeVar("Choice")
 Item = tuple[float, Piece]  # how much of a wall it takes, and what it is
 
 
-def one(choices: Sequence[Choice], rng: np.random.Generator) -> Choice:
+def choose_one(choices: Sequence[Choice], rng: np.random.Generator) -> Choice:
     """One of them, each as likely."""
     return choices[int(rng.integers(len(choices)))]
 
 
-def azimuth_deg(view: int) -> float:
+def compute_azimuth_deg(view: int) -> float:
     """Direction from the stage to the camera, from x towards y; the views fan out around -y."""
     return -90.0 + (view - (NUM_VIEWS - 1) / 2) * STEP_DEG
 
 
-def _sight() -> np.ndarray:
+def _list_sight_points() -> np.ndarray:
     """Points along the nominal lines of sight, (S, 2)."""
-    angles = np.radians([azimuth_deg(view) for view in range(NUM_VIEWS)])
-    reach = np.arange(STAGE_M, _FARTHEST_M, 0.2)
+    angles = np.radians([compute_azimuth_deg(view) for view in range(NUM_VIEWS)])
+    reach = np.arange(STAGE_M, _MAX_CAMERA_M, 0.2)
     lines = np.stack([np.cos(angles), np.sin(angles)], axis=1)
     return np.asarray((lines[:, None] * reach[:, None]).reshape(-1, 2))
 
 
-SIGHT = _sight()
+SIGHT_POINTS = _list_sight_points()
 
 
-def extent(piece: Piece) -> tuple[np.ndarray, np.ndarray]:
+def compute_extent(piece: Piece) -> tuple[np.ndarray, np.ndarray]:
     """Lowest and highest x and y of the parts that stand in the way, or an empty extent."""
     points = []
     for quad in piece:
@@ -228,17 +230,17 @@ def extent(piece: Piece) -> tuple[np.ndarray, np.ndarray]:
 
 def is_clear(piece: Piece) -> bool:
     """Whether the piece leaves the stage and the lines of sight free."""
-    low, high = extent(piece)
+    low, high = compute_extent(piece)
     if (low > high).any():
         return True
     nearest = np.clip(0, low, high)
     if math.hypot(*nearest) < STAGE_M + 0.02:
         return False
-    inside = (SIGHT > low - _BESIDE_M) & (SIGHT < high + _BESIDE_M)
+    inside = (SIGHT_POINTS > low - _SIGHT_MARGIN_M) & (SIGHT_POINTS < high + _SIGHT_MARGIN_M)
     return not inside.all(axis=1).any()
 
 
-def lined_up(
+def line_up_items(
     items: Iterable[Item], *, start: float, end: float, rng: np.random.Generator
 ) -> list[tuple[float, Piece]]:
     """As many of the items as fit side by side, each with where its middle comes to lie."""
@@ -256,7 +258,7 @@ def lined_up(
     return found
 
 
-def scattered(
+def scatter_pieces(
     pieces: Iterable[Piece],
     *,
     bounds: tuple[float, float, float, float],
@@ -268,14 +270,14 @@ def scattered(
 
     A piece that finds no spot in a few tries is left out.
     """
-    boxes = [extent(piece) for piece in taken]
+    boxes = [compute_extent(piece) for piece in taken]
     found = []
     for piece in pieces:
         for _ in range(30):
             turn = turns[rng.integers(len(turns))] + float(rng.uniform(-8, 8))
             at = (float(rng.uniform(*bounds[:2])), float(rng.uniform(*bounds[2:])), 0.0)
-            moved = placed(piece, at, turn_deg=turn)
-            low, high = extent(moved)
+            moved = place_piece(piece, at, turn_deg=turn)
+            low, high = compute_extent(moved)
             apart = all((low > other[1]).any() or (high < other[0]).any() for other in boxes)
             if apart and is_clear(moved):
                 boxes.append((low, high))

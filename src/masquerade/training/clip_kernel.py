@@ -20,23 +20,23 @@ except ImportError:  # tensor operations give the same
     triton = None
 
 
-__all__ = ["is_usable", "squares", "summed"]
+__all__ = ["compute_squares", "is_usable", "sum_clipped"]
 
-_BLOCK = 1024  # numbers at a time
-_STEPS = 8  # blocks that one program squares
+_BLOCK_SIZE = 1024  # numbers at a time
+_BLOCKS_PER_PROGRAM = 8  # blocks that one program squares
 
 
-def squares(flat: Tensor) -> Tensor:
+def compute_squares(flat: Tensor) -> Tensor:
     """(N, parts) float64 whose rows add up to the squared norms of ``flat`` (N, W)."""
     records, count = flat.shape
-    parts = -(-count // (_BLOCK * _STEPS))
+    parts = -(-count // (_BLOCK_SIZE * _BLOCKS_PER_PROGRAM))
     out = torch.empty(records, parts, dtype=torch.float64, device=flat.device)
-    with _on(flat):
-        squares_kernel[(parts, records)](out, flat, count, _BLOCK, _STEPS)
+    with _select_device(flat):
+        squares_kernel[(parts, records)](out, flat, count, _BLOCK_SIZE, _BLOCKS_PER_PROGRAM)
     return out
 
 
-def summed(flat: Tensor, factor: Tensor) -> Tensor:
+def sum_clipped(flat: Tensor, factor: Tensor) -> Tensor:
     """(W,) int64: the sum over records of ``flat`` (N, W) times their factors, each cut to cells.
 
     Args:
@@ -45,20 +45,20 @@ def summed(flat: Tensor, factor: Tensor) -> Tensor:
     """
     records, count = flat.shape
     out = torch.empty(count, dtype=torch.int64, device=flat.device)
-    with _on(flat):
-        sum_kernel[(-(-count // _BLOCK),)](out, flat, factor, count, records, _BLOCK)
+    with _select_device(flat):
+        sum_kernel[(-(-count // _BLOCK_SIZE),)](out, flat, factor, count, records, _BLOCK_SIZE)
     return out
 
 
-def _on(flat: Tensor) -> contextlib.AbstractContextManager[object]:
+def _select_device(flat: Tensor) -> contextlib.AbstractContextManager[object]:
     return torch.cuda.device(flat.device) if flat.is_cuda else contextlib.nullcontext()
 
 
-def _jit(function: Any) -> Any:
+def _compile_kernel(function: Any) -> Any:
     return function if triton is None else triton.jit(function, do_not_specialize=["count"])
 
 
-@_jit
+@_compile_kernel
 def squares_kernel(
     out: tl.tensor, values: tl.tensor, count: tl.tensor, BLOCK: tl.constexpr, STEPS: tl.constexpr
 ) -> None:
@@ -71,7 +71,7 @@ def squares_kernel(
     tl.store(out + record * tl.num_programs(0) + part, tl.sum(total, axis=0))
 
 
-@_jit
+@_compile_kernel
 def sum_kernel(
     out: tl.tensor,
     values: tl.tensor,

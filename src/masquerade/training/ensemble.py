@@ -8,13 +8,13 @@ from functools import cache
 from typing import ClassVar, Literal
 
 from masquerade import _check
-from masquerade._formatting import shown
-from masquerade.accounting.power import power_of
+from masquerade._formatting import format_rounded_up
+from masquerade.accounting.power import compute_event_power
 from masquerade.events import DpEvent
-from masquerade.guarantee import Guarantee, Kind, Relation, Unit, UnitName
+from masquerade.guarantee import Guarantee, GuaranteeKind, Relation, Unit, UnitName
 from masquerade.mechanism import Plan, Shapes
 from masquerade.training import votes
-from masquerade.training.method import Promised, check_seed
+from masquerade.training.method import TrainingPromise, check_seed
 from masquerade.training.partition import By
 from masquerade.training.votes import Ballot
 from masquerade.wording import delta_caveat
@@ -26,7 +26,7 @@ _NUMERICS = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ensemble(Promised):
+class Ensemble(TrainingPromise):
     """How teachers learn from private signals and a student from their noisy votes.
 
     Args:
@@ -129,53 +129,54 @@ class Ensemble(Promised):
             raise ValueError(f"Expected overlap from 0 to below 1, got overlap={self.overlap}.")
 
     @property
-    def teachers(self) -> int:
+    def num_teachers(self) -> int:
         """M x N."""
         return self.shards * len(self.windows)
 
-    def ballot(self, reach: int) -> Ballot:
+    def make_ballot(self, reach: int) -> Ballot:
         """How votes are counted, with the noise that the promise needs.
 
         Args:
             reach: teachers that one person's data reaches; public.
         """
-        return _ballot(self, reach)
+        return _make_cached_ballot(self, reach)
 
     def event(self, reach: int, relation: Relation) -> DpEvent:
         """All labels, for an accountant that reads it under ``relation``."""
-        return self.ballot(reach).event(relation)
+        return self.make_ballot(reach).event(relation)
 
     def plan(self, shapes: Shapes) -> Plan:
         """What a receipt with these public shapes, teachers and reach, must say."""
         teachers, reach = shapes[0]
-        if teachers != self.teachers:
-            raise ValueError(f"it has {self.teachers} teachers, not {teachers}")
-        return Plan(guarantee=self.guarantee(reach), event=self.event(reach, self.met))
+        if teachers != self.num_teachers:
+            raise ValueError(f"it has {self.num_teachers} teachers, not {teachers}")
+        return Plan(guarantee=self.guarantee(reach), event=self.event(reach, self.target_relation))
 
     def guarantee(self, reach: int) -> Guarantee:
         """What is promised for the labels, and so for the student."""
-        ballot, relation = self.ballot(reach), self.met
-        epsilon = ballot.epsilon(self.delta)
+        ballot, relation = self.make_ballot(reach), self.target_relation
+        epsilon = ballot.compute_epsilon(self.delta)
         return Guarantee(
-            kind=Kind.FORMAL,
+            kind=GuaranteeKind.FORMAL,
             unit=Unit(name=UnitName(str(self.unit)), shards_per_subject=reach),
             relation=relation,
             released="the noisy labels of public windows, and the student that learned from them",
             epsilon=epsilon,
             delta=self.delta,
-            accountant=ballot.accountant(self.delta),
+            accountant=ballot.find_accountant(self.delta),
             numerics=_NUMERICS,
             composition=f"{self.queries} queries of this run; other runs, and tuning on the same "
             "data, are not included",
             assumed_public=(
-                f"that there are {self.teachers} teachers, who is in which recording, and that one "
+                f"that there are {self.num_teachers} teachers, who is in which recording, and "
+                "that one "
                 f"person reaches at most {reach} of them",
                 "the lengths of recordings, the list of classes and the sensors' rate",
                 "the signals whose windows are labelled, and of whom they are",
             ),
             not_protected=self._not_protected(),
-            caveats=self._caveats(reach),
-            power=power_of(
+            caveats=self._list_caveats(reach),
+            power=compute_event_power(
                 ballot.event(relation), relation=relation, epsilon=epsilon, delta=self.delta
             ),
         )
@@ -186,27 +187,27 @@ class Ensemble(Promised):
             return (public,)
         return ("a person whose data reaches several teachers: choose --unit subject", public)
 
-    def _caveats(self, reach: int) -> tuple[str, ...]:
+    def _list_caveats(self, reach: int) -> tuple[str, ...]:
         said = [
             "The epsilon holds whatever the teachers voted, and is the same number under "
             "replace_one and zero_out."
         ]
         if self.unit == "shard" and reach > 1:
-            person = dataclasses.replace(self.ballot(reach), teachers_per_subject=reach)
+            person = dataclasses.replace(self.make_ballot(reach), teachers_per_subject=reach)
             said.append(
                 f"For a person, whose data reaches {reach} teachers, the same labels have epsilon "
-                f"{shown(person.epsilon(self.delta))}."
+                f"{format_rounded_up(person.compute_epsilon(self.delta))}."
             )
         return (*said, *delta_caveat(self.delta, self.shards))
 
 
 @cache
-def _ballot(method: Ensemble, reach: int) -> Ballot:
+def _make_cached_ballot(method: Ensemble, reach: int) -> Ballot:
     _check.count(reach=reach)
     moved = reach if method.unit == "subject" else 1
     if method.gamma is not None:
         return _at_gamma(method, method.gamma, moved)
-    return votes.calibrated(
+    return votes.calibrate_ballot(
         method.aggregator,
         epsilon=method.epsilon,
         delta=method.delta,
@@ -226,10 +227,11 @@ def _at_gamma(method: Ensemble, gamma: float, moved: int) -> Ballot:
         scale=1 / gamma,
         teachers_per_subject=moved,
     )
-    cost = found.epsilon(method.delta)
+    cost = found.compute_epsilon(method.delta)
     if cost > method.epsilon:
         raise ValueError(
-            f"Expected epsilon of at least {shown(cost)}, which {method.queries} labels at "
+            f"Expected epsilon of at least {format_rounded_up(cost)}, which {method.queries} "
+            "labels at "
             f"gamma={gamma:g} have for one {method.unit}, got epsilon={method.epsilon:g}; lower "
             "gamma, or raise epsilon."
         )

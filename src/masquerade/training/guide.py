@@ -19,15 +19,15 @@ from masquerade.training import gradients
 from masquerade.training.gradients import Tensors
 from masquerade.training.method import Method
 from masquerade.training.methods import DpSgd, Projecting
-from masquerade.training.rows import Rows, gathered
+from masquerade.training.rows import Rows, gather_rows
 from masquerade.training.step import ALONG
 from masquerade.training.subspace import Subspace
-from masquerade.training.units import Apart, outputs_of
+from masquerade.training.units import PublicFingerprints, outputs_of
 
-_THEN = "then/"  # before the names of weights as they were at the last refresh
+_REFRESH_PREFIX = "then/"  # before the names of weights as they were at the last refresh
 
 
-class Guide:
+class PublicGuide:
     """Public records that say along which directions a run's private part may go.
 
     Args:
@@ -49,9 +49,10 @@ class Guide:
         see: Callable[[torch.Tensor], torch.Tensor],
         physical: int,
     ) -> None:
-        if records.units < method.public_records:
+        if records.num_units < method.public_records:
             raise ValueError(
-                f"Expected {method.public_records} public records, got {records.units}; take fewer "
+                f"Expected {method.public_records} public records, got {records.num_units}; take "
+                "fewer "
                 "with --public-records and --directions."
             )
         self._loss, self._records, self._see = loss, records, see
@@ -62,45 +63,49 @@ class Guide:
             weights,
             records=method.public_records,
             directions=method.directions,
-            each=self._each,
+            each=self._compute_gradients,
         )
 
     @property
-    def within(self) -> Subspace | None:
+    def clip_subspace(self) -> Subspace | None:
         """The subspace in which contributions are clipped; None if they are clipped before it."""
         return self.subspace if self._is_first else None
 
     @property
-    def kept(self) -> Tensors:
+    def checkpoint_tensors(self) -> Tensors:
         """What a checkpoint must hold to find the same directions again."""
-        return {_THEN + name: value for name, value in self._then.items()}
+        return {_REFRESH_PREFIX + name: value for name, value in self._then.items()}
 
-    def take_up(self) -> None:
+    def restore_directions(self) -> None:
         """Find the directions of the last refresh again, after a stop."""
-        self.subspace.renew(self._then, chunk=self._physical)
+        self.subspace.renew_directions(self._then, chunk=self._physical)
 
-    def keep_up(self, number: int, weights: Mapping[str, torch.Tensor]) -> None:
+    def refresh_directions(self, number: int, weights: Mapping[str, torch.Tensor]) -> None:
         """Before a step: find new directions if it is time."""
         if number % self._refresh:
             return
         with torch.no_grad():
             for name, value in weights.items():
                 self._then[name].copy_(value)
-        self.subspace.renew(self._then, chunk=self._physical)
+        self.subspace.renew_directions(self._then, chunk=self._physical)
 
-    def project(self, found: Tensors) -> Tensors:
+    def project_mean(self, found: Tensors) -> Tensors:
         """A noisy mean, of numbers along directions or of all weights, as a gradient."""
         return (
-            self.subspace.back(found[ALONG]) if self._is_first else self.subspace.projected(found)
+            self.subspace.expand_numbers(found[ALONG])
+            if self._is_first
+            else self.subspace.project_gradient(found)
         )
 
-    def _each(self, weights: Mapping[str, torch.Tensor], start: int, stop: int) -> Tensors:
-        inputs, *wanted = gathered(self._records, np.arange(start, stop))
+    def _compute_gradients(
+        self, weights: Mapping[str, torch.Tensor], start: int, stop: int
+    ) -> Tensors:
+        inputs, *wanted = gather_rows(self._records, np.arange(start, stop))
         seen = self._see(inputs)
         return gradients.per_record(self._loss, weights, seen, tuple(wanted), chunk=stop - start)
 
 
-class SomeRecords:
+class RecordSubset:
     """A few recordings of a collection, in memory.
 
     Args:
@@ -122,7 +127,7 @@ class SomeRecords:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class SetAside:
+class PublicRecords:
     """Public records that were drawn.
 
     Args:
@@ -133,10 +138,12 @@ class SetAside:
 
     records: Any
     seen_by: Method
-    apart: Apart
+    apart: PublicFingerprints
 
 
-def set_aside(public: Any, method: Method, names: tuple[str, ...], kind: Medium) -> SetAside | None:
+def set_aside(
+    public: Any, method: Method, names: tuple[str, ...], kind: Medium
+) -> PublicRecords | None:
     """As many public records as a method wants, drawn by its public seed; None if it wants none.
 
     Raises:
@@ -153,9 +160,9 @@ def set_aside(public: Any, method: Method, names: tuple[str, ...], kind: Medium)
         raise BadInput("Expected public recordings with the classes or joints of the private ones.")
     rng = np.random.default_rng((method.public_seed, 2))
     chosen = np.sort(rng.permutation(len(public))[: method.public_records])
-    records = SomeRecords(public, chosen.tolist())
-    return SetAside(
+    records = RecordSubset(public, chosen.tolist())
+    return PublicRecords(
         records=records,
         seen_by=DpSgd(epsilon=math.inf, unit="video", segments=method.segments, part=method.part),
-        apart=Apart(records.recordings, is_by_subject=method.unit == "subject"),
+        apart=PublicFingerprints(records.recordings, is_by_subject=method.unit == "subject"),
     )

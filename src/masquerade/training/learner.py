@@ -1,7 +1,7 @@
 """Private training in plain sequence: read every recording, know the cost, then learn.
 
 What a run costs is known from the number of units, before it learns anything. Whoever publishes the
-model reserves the budget between `read` and `Reading.learn`.
+model reserves the budget between `read_recordings` and `TrainingRun.learn`.
 
 Where the frozen trunk's output for private recordings is kept, which is as private as they are.
 
@@ -27,11 +27,11 @@ from typing import Any, NamedTuple, TypeAlias, get_args
 import numpy as np
 
 from masquerade import _check
-from masquerade._optional import Later, torch
+from masquerade._optional import lazy_module, torch
 from masquerade.collection import Collection, Medium
 from masquerade.errors import BadInput
 from masquerade.mechanism import Shapes
-from masquerade.networks.network import Network, network_of
+from masquerade.networks.network import Network, make_described_network
 from masquerade.noise import Noise
 from masquerade.recordings import Signal
 from masquerade.training import loop, worn
@@ -39,24 +39,30 @@ from masquerade.training.guide import set_aside
 from masquerade.training.method import (
     Method,
     Precision,
-    Promised,
-    WithPublic,
+    PromiseWithPublic,
+    TrainingPromise,
     check_pairing,
-    planned,
+    make_training_plan,
     with_public,
 )
 from masquerade.training.plan import TrainingPlan
-from masquerade.training.rows import Films, Poses, Rows, is_unknown, slots_of
-from masquerade.training.units import Apart, outputs_of, owner_of, private_item, units_of
+from masquerade.training.rows import FilmReader, PoseReader, Rows, is_unknown, slots_of
+from masquerade.training.units import (
+    PublicFingerprints,
+    outputs_of,
+    owner_of,
+    private_item,
+    units_of,
+)
 from masquerade.training.views import OF_WHOLE
-from masquerade.training.worn import Wearers
+from masquerade.training.worn import SignalReader
 
-files = Later("safetensors.torch", extra="train")
+files = lazy_module("safetensors.torch", extra="train")
 
-safetensors = Later("safetensors", extra="train")
+safetensors = lazy_module("safetensors", extra="train")
 
 
-class Trained(NamedTuple):
+class TrainedNetwork(NamedTuple):
     """A trained network, the entry that it was made by, its classes, and what its file says."""
 
     net: Any
@@ -65,7 +71,9 @@ class Trained(NamedTuple):
     said: dict[str, Any]
 
 
-def encoded(net: Any, network: Network, classes: tuple[str, ...], more: dict[str, Any]) -> bytes:
+def encode_model(
+    net: Any, network: Network, classes: tuple[str, ...], more: dict[str, Any]
+) -> bytes:
     """A network's weights, with all that must be said of it.
 
     Args:
@@ -74,29 +82,29 @@ def encoded(net: Any, network: Network, classes: tuple[str, ...], more: dict[str
         classes: what its outputs mean.
         more: of what it learned, in public words.
     """
-    said = network.said | {network.OUTPUTS: classes} | network.told(net) | more
+    said = network.file_fields | {network.OUTPUTS: classes} | network.describe_net(net) | more
     tensors = {key: value.detach().cpu().contiguous() for key, value in net.state_dict().items()}
     # one key: with several their order would differ from file to file
     data: bytes = files.save(tensors, metadata={"masquerade": json.dumps(said)})
     return data
 
 
-def said_of(path: Path) -> dict[str, Any]:
+def read_model_fields(path: Path) -> dict[str, Any]:
     """What a model's file says of it."""
-    with _ours(path), safetensors.safe_open(path, framework="pt") as held:
+    with _refuse_foreign_files(path), safetensors.safe_open(path, framework="pt") as held:
         return dict(json.loads((held.metadata() or {})["masquerade"]))
 
 
-def load_model(path: Path) -> Trained:
+def load_model(path: Path) -> TrainedNetwork:
     """A model that `masquerade train` wrote."""
-    said = said_of(path)
-    with _ours(path):
-        network = network_of(said)
-        return Trained(network.load(path, said), network, tuple(said[network.OUTPUTS]), said)
+    said = read_model_fields(path)
+    with _refuse_foreign_files(path):
+        network = make_described_network(said)
+        return TrainedNetwork(network.load(path, said), network, tuple(said[network.OUTPUTS]), said)
 
 
 @contextlib.contextmanager
-def _ours(path: Path) -> Iterator[None]:
+def _refuse_foreign_files(path: Path) -> Iterator[None]:
     try:
         yield
     except BadInput:
@@ -113,7 +121,7 @@ def _ours(path: Path) -> Iterator[None]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Memory:
+class MemorySettings:
     """Where the trunk's output is kept.
 
     Args:
@@ -135,14 +143,16 @@ class Memory:
         if self.device == "cuda" and not torch.cuda.is_available():
             raise ValueError("Expected a GPU for device=cuda, found none; use device=cpu.")
         if self.device not in ("cpu", "cuda"):
-            raise ValueError(_check.unknown("device", self.device, ("cpu", "cuda")))
+            raise ValueError(_check.describe_unknown("device", self.device, ("cpu", "cuda")))
         if self.precision not in get_args(Precision):
-            raise ValueError(_check.unknown("precision", self.precision, get_args(Precision)))
+            raise ValueError(
+                _check.describe_unknown("precision", self.precision, get_args(Precision))
+            )
         if self.precision == "bfloat16" and self.device != "cuda":
             raise ValueError("Expected device=cuda for precision=bfloat16; use precision=float32.")
 
 
-class Sink:
+class RowSink:
     """Collects rows in memory, or in a private file where they are too many.
 
     Args:
@@ -150,19 +160,19 @@ class Sink:
         memory: where.
     """
 
-    def __init__(self, rows: int, memory: Memory) -> None:
+    def __init__(self, rows: int, memory: MemorySettings) -> None:
         self._rows, self._memory, self._next = rows, memory, 0
         self._held: Any = None
         self._folder: Path | None = None
 
-    def add(self, some: Any) -> None:
+    def add_rows(self, some: Any) -> None:
         """The next rows."""
         if self._held is None:
-            self._held = self._room(some)
+            self._held = self._allocate_rows(some)
         self._held[self._next : self._next + len(some)] = some.to(self._held.device)
         self._next += len(some)
 
-    def tensor(self) -> Any:
+    def read_tensor(self) -> Any:
         """All of them."""
         return self._held
 
@@ -172,7 +182,7 @@ class Sink:
         if self._folder is not None and not self._memory.is_kept:
             shutil.rmtree(self._folder, ignore_errors=True)
 
-    def _room(self, some: Any) -> Any:
+    def _allocate_rows(self, some: Any) -> Any:
         shape = (self._rows, *some.shape[1:])
         size_mb = some[0].numel() * 4 * self._rows / 2**20
         if size_mb <= self._memory.most_mb:
@@ -183,15 +193,15 @@ class Sink:
         return torch.from_numpy(held)
 
 
-Reader: TypeAlias = Films | Wearers | Poses
-Tell: TypeAlias = Callable[[str, int, int], None]  # what is done, how far, of how much
+Reader: TypeAlias = FilmReader | SignalReader | PoseReader
+ProgressCallback: TypeAlias = Callable[[str, int, int], None]  # what is done, how far, of how much
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ways:
+class ComputeSettings:
     """How the work is done; nothing here changes what is promised."""
 
-    memory: Memory = field(default_factory=Memory)
+    memory: MemorySettings = field(default_factory=MemorySettings)
     work: loop.Workload = field(default_factory=loop.Workload)
 
     @property
@@ -201,7 +211,7 @@ class Ways:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Reading:
+class TrainingRun:
     """Recordings that were read, and a run over them that can begin.
 
     Args:
@@ -227,21 +237,21 @@ class Reading:
     net: Any
     tail: Any
     work: loop.Workload
-    tell: Tell
+    tell: ProgressCallback
 
     @property
     def shapes(self) -> Shapes:
         """The public number of units."""
-        return ((self.rows.units,),)
+        return ((self.rows.num_units,),)
 
     @property
-    def promise(self) -> Promised | WithPublic:
+    def promise(self) -> TrainingPromise | PromiseWithPublic:
         """What the receipt is made from."""
         return with_public(self.method, self.marks)
 
     def learn(self, noise: Noise) -> Any:
         """The trained network."""
-        loop.run(
+        loop.run_training(
             self.tail,
             self.rows,
             self.method,
@@ -254,15 +264,15 @@ class Reading:
 
 
 @contextlib.contextmanager
-def read(
+def read_recordings(
     collection: Collection[Any],
     method: Method,
     network: Network,
     *,
     public: Collection[Any] | Sequence[Signal] = (),
-    ways: Ways | None = None,
-    tell: Tell = lambda what, done, total: None,
-) -> Iterator[Reading]:
+    ways: ComputeSettings | None = None,
+    tell: ProgressCallback = lambda what, done, total: None,
+) -> Iterator[TrainingRun]:
     """Read every recording once; what is kept on disk is removed afterwards.
 
     Args:
@@ -274,7 +284,7 @@ def read(
         ways: how the work is done.
         tell: called with what is done, how far, and of how much.
     """
-    ways = ways or Ways()
+    ways = ways or ComputeSettings()
     names = outputs_of(collection, network.KIND)
     if method.class_weights and len(method.class_weights) != len(names):
         raise ValueError(
@@ -282,9 +292,9 @@ def read(
         )
     check_pairing(method, network, ways.precision)
     known = worn.public_signals(public, network) if network.KIND is Medium.SIGNALS else ()
-    reader = _reader(method, network, names, known)
+    reader = _make_reader(method, network, names, known)
     net = network.make(len(names), seed=method.public_seed, public=known)
-    begun = _begun(net, network) if ways.work.checkpoint else ""
+    begun = _hash_first_weights(net, network) if ways.work.checkpoint else ""
     trunk, tail = network.split(net.to(ways.memory.device), method.part)
     marks = hashlib.sha256() if ways.work.checkpoint else None
     aside = set_aside(public, method, names, network.KIND)
@@ -292,7 +302,7 @@ def read(
     with contextlib.ExitStack() as held:
         guide = None
         if aside:
-            whole = _reader(aside.seen_by, network, names, ())
+            whole = _make_reader(aside.seen_by, network, names, ())
             some = rows_of(aside.records, whole, trunk, memory=ways.memory, tell=tell, marks=marks)
             guide = held.enter_context(some)[0]
         rows, units = held.enter_context(
@@ -309,12 +319,12 @@ def read(
         rows = replace(rows, guide=guide)
         loop.check_network(tail, rows, method)  # as the loop will, before anybody is charged
         name = f"{ways.work.name} {begun} {marks.hexdigest()}" if marks else ""
-        yield Reading(
+        yield TrainingRun(
             method=method,
-            plan=planned(method, rows.units),
+            plan=make_training_plan(method, rows.num_units),
             rows=rows,
             units=units,
-            marks=_marks(reader, apart, collection),
+            marks=_list_fingerprints(reader, apart, collection),
             sheet=reader.shown.sheet if reader.shown else None,
             net=net,
             tail=tail,
@@ -323,13 +333,17 @@ def read(
         )
 
 
-def _reader(
+def _make_reader(
     method: Method, network: Network, names: Sequence[str], known: Sequence[Signal]
 ) -> Reader:
     """What makes rows of recordings of the network's kind."""
     if network.KIND is Medium.SIGNALS:
-        return Wearers(method, network, names, known)
-    return Poses(method, names) if network.KIND is Medium.PHOTOS else Films(method, network, names)
+        return SignalReader(method, network, names, known)
+    return (
+        PoseReader(method, names)
+        if network.KIND is Medium.PHOTOS
+        else FilmReader(method, network, names)
+    )
 
 
 @contextlib.contextmanager
@@ -338,10 +352,10 @@ def rows_of(
     reader: Reader,
     trunk: Any,
     *,
-    memory: Memory,
-    tell: Tell = lambda what, done, total: None,
+    memory: MemorySettings,
+    tell: ProgressCallback = lambda what, done, total: None,
     marks: Any | None = None,
-    apart: Apart | None = None,
+    apart: PublicFingerprints | None = None,
 ) -> Iterator[tuple[Rows, tuple[int, ...]]]:
     """What a frozen trunk gives for every recording, and the unit of each.
 
@@ -354,21 +368,21 @@ def rows_of(
         marks: a hash that takes in every recording as it is read.
         apart: of public records, which none of these may be among.
     """
-    method, sinks = reader.method, dict[str, Sink]()
+    method, sinks = reader.method, dict[str, RowSink]()
     targets: list[Any] = []
     owners: list[str | int] = []
     try:
         for index in range(len(collection)):
             recording = private_item(collection, index)
             if apart is not None:
-                apart.check(recording)
+                apart.refuse_public(recording)
             if marks is not None:
-                marks.update(_content(recording))
-            views, wanted = reader.rows(recording)
+                marks.update(_hash_recording(recording))
+            views, wanted = reader.make_training_rows(recording)
             for view, inputs in views.items():
-                sink = sinks.setdefault(view, Sink(len(collection) * method.segments, memory))
-                with torch.no_grad(), loop.lowered(memory.device, memory.precision):
-                    sink.add(trunk(inputs.to(memory.device)))
+                sink = sinks.setdefault(view, RowSink(len(collection) * method.segments, memory))
+                with torch.no_grad(), loop.lower_precision(memory.device, memory.precision):
+                    sink.add_rows(trunk(inputs.to(memory.device)))
             targets += wanted
             name = collection.labels[index].name
             owners.append(owner_of(recording, index, str(method.unit), name))
@@ -378,8 +392,8 @@ def rows_of(
         is_empty = is_unknown(np.array(targets))
         yield (
             Rows(
-                private=sinks["private"].tensor(),
-                public=sinks["public"].tensor() if method.HAS_PUBLIC else None,
+                private=sinks["private"].read_tensor(),
+                public=sinks["public"].read_tensor() if method.HAS_PUBLIC else None,
                 targets=torch.from_numpy(np.array(targets)).to(memory.device).clamp(min=0),
                 slots=np.where((slots >= 0) & is_empty[np.maximum(slots, 0)], -1, slots),
             ),
@@ -390,12 +404,14 @@ def rows_of(
             sink.close()
 
 
-def _marks(reader: Reader, apart: Apart | None, collection: Collection[Any]) -> dict[str, str]:
+def _list_fingerprints(
+    reader: Reader, apart: PublicFingerprints | None, collection: Collection[Any]
+) -> dict[str, str]:
     """What is public, as a receipt names it."""
     found = {
         "mask_sha256": reader.mask_sha256,
         "mask_source": collection.mask_source if reader.mask_sha256 else "",
-        "class_source": "" if isinstance(reader, Poses) else collection.class_source,
+        "class_source": "" if isinstance(reader, PoseReader) else collection.class_source,
         "psi_sha256": reader.shown.sha256 if reader.shown else "",
         "psi_of": OF_WHOLE if reader.shown else "",
         "guide_sha256": apart.sha256 if apart is not None else "",
@@ -403,15 +419,15 @@ def _marks(reader: Reader, apart: Apart | None, collection: Collection[Any]) -> 
     return {name: said for name, said in found.items() if said}
 
 
-def _begun(net: Any, network: Network) -> str:
+def _hash_first_weights(net: Any, network: Network) -> str:
     """A hash of a network before it is trained: with another one a checkpoint is another run's."""
-    found = hashlib.sha256(json.dumps(network.said, sort_keys=True).encode())
+    found = hashlib.sha256(json.dumps(network.file_fields, sort_keys=True).encode())
     for value in net.state_dict().values():
         found.update(value.detach().cpu().contiguous().numpy().tobytes())
     return found.hexdigest()
 
 
-def _content(recording: Any) -> bytes:
+def _hash_recording(recording: Any) -> bytes:
     """A hash of a recording, its mask and its labels; it stays in the checkpoint, which is private.
 
     With any other one a checkpoint would be of a run that learned from somebody else.

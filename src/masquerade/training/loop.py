@@ -28,18 +28,18 @@ from masquerade.io import atomic
 from masquerade.noise import Noise
 from masquerade.training import gradients, step
 from masquerade.training.gradients import refuse_coupling
-from masquerade.training.guide import Guide
+from masquerade.training.guide import PublicGuide
 from masquerade.training.method import Method, Precision
 from masquerade.training.methods import Projecting
 from masquerade.training.plan import TrainingPlan, public_batch
-from masquerade.training.rows import Rows, gathered
+from masquerade.training.rows import Rows, gather_rows
 from masquerade.training.step import NamedTensors, PrivateSum
 
 Optimizer: TypeAlias = "torch.optim.Optimizer"
-_DIGEST = 32  # bytes before a checkpoint's content: its SHA-256
+_DIGEST_BYTES = 32  # bytes before a checkpoint's content: its SHA-256
 
 
-def save(
+def save_checkpoint(
     path: Path,
     weights: Mapping[str, torch.Tensor],
     best: Optimizer,
@@ -62,7 +62,7 @@ def save(
     atomic.write_whole(path, hashlib.sha256(data).digest() + data, is_private=True)
 
 
-def resume(
+def resume_checkpoint(
     path: Path | None, weights: Mapping[str, torch.Tensor], best: Optimizer, run_id: dict[str, Any]
 ) -> int:
     """Steps that were done; weights and optimiser are set to what they were then.
@@ -73,9 +73,9 @@ def resume(
     if path is None or not path.is_file():
         return 0
     held = path.read_bytes()
-    if hashlib.sha256(held[_DIGEST:]).digest() != held[:_DIGEST]:
+    if hashlib.sha256(held[_DIGEST_BYTES:]).digest() != held[:_DIGEST_BYTES]:
         raise BadInput(f"Expected a whole checkpoint in {path}, got a damaged one; delete it.")
-    state = torch.load(io.BytesIO(held[_DIGEST:]), weights_only=True)
+    state = torch.load(io.BytesIO(held[_DIGEST_BYTES:]), weights_only=True)
     is_same = json.loads(state["run"]) == run_id
     if not is_same:
         raise BadInput(
@@ -89,7 +89,7 @@ def resume(
     return int(state["done"])
 
 
-def identity(
+def identify_run(
     plan: TrainingPlan, method: Method, tail: torch.nn.Module, trunk: torch.nn.Module | None
 ) -> dict[str, Any]:
     """What makes a run this run: its plan, its method, and the network but for what is trained."""
@@ -101,13 +101,16 @@ def identity(
             frozen.update(held.detach().cpu().contiguous().numpy().tobytes())
     for held in trunk.state_dict().values() if trunk is not None else ():
         frozen.update(held.detach().cpu().contiguous().numpy().tobytes())
-    known = {"plan": asdict(plan), "method": method.name, "fields": method.fields()}
+    known = {"plan": asdict(plan), "method": method.name, "fields": method.encode_fields()}
     known |= {"weights": shapes, "frozen": frozen.hexdigest()}
     found: dict[str, Any] = json.loads(json.dumps(known))
     return found
 
 
-_LATE, _FALL = 0.8, 0.1  # of the steps, and of the rate after them, where it falls in a step
+_LATE_SHARE, _FALL_FACTOR = (
+    0.8,
+    0.1,
+)  # of the steps, and of the rate after them, where it falls in a step
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,7 +135,9 @@ class Workload:
     def __post_init__(self) -> None:
         _check.count(physical=self.physical, every=self.every)
         if self.precision not in get_args(Precision):
-            raise ValueError(_check.unknown("precision", self.precision, get_args(Precision)))
+            raise ValueError(
+                _check.describe_unknown("precision", self.precision, get_args(Precision))
+            )
 
 
 def rate_at(method: Method, number: int, steps: int) -> float:
@@ -150,12 +155,12 @@ def rate_at(method: Method, number: int, steps: int) -> float:
     if method.schedule == "constant":
         return method.learning_rate
     if method.schedule == "step":
-        return method.learning_rate * (1.0 if number < _LATE * steps else _FALL)
+        return method.learning_rate * (1.0 if number < _LATE_SHARE * steps else _FALL_FACTOR)
     along = (number - rise) / max(1, steps - rise)
     return method.learning_rate * 0.5 * (1 + math.cos(math.pi * along))
 
 
-def run(
+def run_training(
     tail: torch.nn.Module,
     rows: Rows,
     method: Method,
@@ -179,9 +184,9 @@ def run(
     Raises:
         ValueError: if one record could move another's gradient, so that no clipping bounds it.
     """
-    if plan.sampler.units != rows.units:
+    if plan.sampler.units != rows.num_units:
         raise ValueError(
-            f"Expected a plan for {rows.units} units, got one for {plan.sampler.units}."
+            f"Expected a plan for {rows.num_units} units, got one for {plan.sampler.units}."
         )
     weights = {name: held for name, held in tail.named_parameters() if held.requires_grad}
     if not weights:
@@ -189,21 +194,21 @@ def run(
     if work.precision == "bfloat16" and rows.targets.device.type != "cuda":
         raise ValueError("Expected rows on a GPU for precision=bfloat16; use precision=float32.")
     check_network(tail, rows, method)
-    best = _optimiser(method, list(weights.values()))
+    best = _make_optimiser(method, list(weights.values()))
     run_id = {"name": work.name}
     if work.checkpoint is not None:
-        run_id |= identity(plan, method, tail, rows.trunk)
-    loss = _loss(tail, method, rows, precision=work.precision)
-    guide = _guide(loss, weights, rows, method, work)
-    kept = weights | (guide.kept if guide else {})
-    done = resume(work.checkpoint, kept, best, run_id)
+        run_id |= identify_run(plan, method, tail, rows.trunk)
+    loss = _make_loss(tail, method, rows, precision=work.precision)
+    guide = _make_guide(loss, weights, rows, method, work)
+    kept = weights | (guide.checkpoint_tensors if guide else {})
+    done = resume_checkpoint(work.checkpoint, kept, best, run_id)
     if guide and done:
-        guide.take_up()
+        guide.restore_directions()
     private_sum = _private_sum(loss, weights, rows, plan, work, guide)
-    one_step = partial(_gradient, loss, weights, rows, method, plan)
+    one_step = partial(_compute_update, loss, weights, rows, method, plan)
     for number in range(done, plan.steps):
         if guide:
-            guide.keep_up(number, weights)
+            guide.refresh_directions(number, weights)
         found = one_step(number, noise=noise, work=work, private_sum=private_sum, guide=guide)
         for group in best.param_groups:
             group["lr"] = rate_at(method, number, plan.steps)
@@ -212,7 +217,7 @@ def run(
         best.step()
         progress(number + 1, plan.steps)
         if work.checkpoint is not None and (number + 1) % work.every == 0:
-            save(work.checkpoint, kept, best, run_id, number + 1)
+            save_checkpoint(work.checkpoint, kept, best, run_id, number + 1)
 
 
 def check_network(tail: torch.nn.Module, rows: Rows, method: Method) -> None:
@@ -254,7 +259,7 @@ def _full_products() -> Iterator[None]:
         torch.set_float32_matmul_precision(before)
 
 
-def _gradient(
+def _compute_update(
     loss: gradients.Loss,
     weights: Mapping[str, torch.Tensor],
     rows: Rows,
@@ -265,26 +270,28 @@ def _gradient(
     noise: Noise,
     work: Workload,
     private_sum: PrivateSum | None = None,
-    guide: Guide | None = None,
+    guide: PublicGuide | None = None,
 ) -> NamedTensors:
     """The right-hand side of the equation at one step."""
     held = {name: value.detach() for name, value in weights.items()}
-    units = plan.sampler.draw(noise)
+    units = plan.sampler.sample_batch(noise)
     private = public = None
     if method.HAS_PRIVATE:
         sums = private_sum or _private_sum(loss, held, rows, plan, work, guide)
         # A shared batch shows who is in it, so its size may be used; an empty one counts as one.
-        among = max(1, len(units)) if method.shares_batch else plan.sampler.expected
-        project = guide.project if guide else None
-        private = step.noisy(sums.cells(units), plan, noise, among=among, project=project)
+        among = max(1, len(units)) if method.is_batch_shared else plan.sampler.expected
+        project = guide.project_mean if guide else None
+        private = step.add_step_noise(
+            sums.sum_cells(units), plan, noise, among=among, project=project
+        )
     if method.HAS_PUBLIC and rows.public is not None:
-        if not method.shares_batch:
+        if not method.is_batch_shared:
             rng = np.random.default_rng((method.public_seed, 1, number))
-            size = min(getattr(method, "public_batch", plan.sampler.expected), rows.units)
-            units = public_batch(rows.units, size, rng=rng)
+            size = min(getattr(method, "public_batch", plan.sampler.expected), rows.num_units)
+            units = public_batch(rows.num_units, size, rng=rng)
         public = _public_mean(loss, held, rows, units, work)
     weight = method.public_weight(number, plan.steps)
-    return step.combined(private, public, weight=weight)
+    return step.combine_gradients(private, public, weight=weight)
 
 
 def private_sum(
@@ -296,7 +303,7 @@ def private_sum(
     work: Workload,
 ) -> PrivateSum:
     """What adds up the private batches of a run, by itself: to measure what it costs."""
-    loss = _loss(tail, method, rows, precision=work.precision)
+    loss = _make_loss(tail, method, rows, precision=work.precision)
     return _private_sum(loss, weights, rows, plan, work)
 
 
@@ -306,27 +313,27 @@ def _private_sum(
     rows: Rows,
     plan: TrainingPlan,
     work: Workload,
-    guide: Guide | None = None,
+    guide: PublicGuide | None = None,
 ) -> PrivateSum:
     """What adds up private batches."""
-    see, within = partial(_seen, rows, work=work), guide.within if guide else None
+    see, within = partial(_apply_trunk, rows, work=work), guide.clip_subspace if guide else None
     return PrivateSum(loss, weights, rows, plan, physical=work.physical, see=see, within=within)
 
 
-def _guide(
+def _make_guide(
     loss: gradients.Loss,
     weights: Mapping[str, torch.Tensor],
     rows: Rows,
     method: Method,
     work: Workload,
-) -> Guide | None:
+) -> PublicGuide | None:
     """The subspace of a run; None for methods without one."""
     if not isinstance(method, Projecting):
         return None
     if rows.guide is None:
         raise ValueError(f"Expected public records with {method.name}, got none.")
-    see = partial(_seen, rows, work=work)
-    return Guide(loss, weights, rows.guide, method, see=see, physical=work.physical)
+    see = partial(_apply_trunk, rows, work=work)
+    return PublicGuide(loss, weights, rows.guide, method, see=see, physical=work.physical)
 
 
 def _public_mean(
@@ -338,23 +345,23 @@ def _public_mean(
 ) -> NamedTensors:
     if not len(units):
         return {name: torch.zeros_like(value) for name, value in weights.items()}
-    inputs, *wanted = gathered(rows, units, is_public=True)
-    inputs = _seen(rows, inputs, work=work)
+    inputs, *wanted = gather_rows(rows, units, is_public=True)
+    inputs = _apply_trunk(rows, inputs, work=work)
     return gradients.mean_of(loss, weights, inputs, tuple(wanted), chunk=work.physical)
 
 
-def _seen(rows: Rows, inputs: torch.Tensor, *, work: Workload) -> torch.Tensor:
+def _apply_trunk(rows: Rows, inputs: torch.Tensor, *, work: Workload) -> torch.Tensor:
     """What the trained part sees of inputs (B, k, ...)."""
     if rows.trunk is None:
         return inputs
     flat = inputs.flatten(0, 1)  # (B*k, ...)
-    with torch.no_grad(), lowered(inputs.device, work.precision):
+    with torch.no_grad(), lower_precision(inputs.device, work.precision):
         seen = torch.cat([rows.trunk(some) for some in flat.split(work.physical)])
     back: torch.Tensor = seen.float().unflatten(0, inputs.shape[:2])
     return back
 
 
-def lowered(device: torch.device | str, precision: Precision) -> torch.autocast:
+def lower_precision(device: torch.device | str, precision: Precision) -> torch.autocast:
     """A context in which networks run in that precision, on that device.
 
     No guarantee hangs on it: whatever a forward pass gives, gradients are clipped afterwards, in
@@ -365,19 +372,19 @@ def lowered(device: torch.device | str, precision: Precision) -> torch.autocast:
     return torch.autocast(kind, dtype=torch.bfloat16, enabled=is_low, cache_enabled=False)
 
 
-def _loss(
+def _make_loss(
     tail: torch.nn.Module, method: Method, rows: Rows, *, precision: Precision = "float32"
 ) -> gradients.Loss:
     """The loss of one unit: the mean over its rows."""
     device = rows.targets.device
     given = torch.tensor(method.class_weights or (), device=device)
-    losses = getattr(tail, "losses", None) or _classified  # of each row, by itself alone
+    losses = getattr(tail, "losses", None) or _compute_class_loss  # of each row, by itself alone
 
-    def loss(
+    def compute_unit_loss(
         weights: Mapping[str, torch.Tensor], inputs: torch.Tensor, wanted: gradients.Target
     ) -> torch.Tensor:
         targets, shares = wanted
-        with lowered(device, precision):
+        with lower_precision(device, precision):
             out = torch.func.functional_call(tail, dict(weights), (inputs,))
         each = losses(out.float(), targets)
         each = each * given[targets] if len(given) else each
@@ -394,18 +401,18 @@ def _loss(
             found: NamedTensors = own(weights, inputs, (targets, shares))
             return found
 
-        loss.per_record = per_record  # type: ignore[attr-defined]
-    return loss
+        compute_unit_loss.per_record = per_record  # type: ignore[attr-defined]
+    return compute_unit_loss
 
 
-def _classified(out: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+def _compute_class_loss(out: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
     """The loss of each row where one class is right."""
     return torch.nn.functional.cross_entropy(out, targets, reduction="none")
 
 
-def _optimiser(method: Method, weights: list[torch.nn.Parameter]) -> torch.optim.Optimizer:
+def _make_optimiser(method: Method, weights: list[torch.nn.Parameter]) -> torch.optim.Optimizer:
     if method.optimiser == "adam":
         return torch.optim.Adam(weights, lr=method.learning_rate)
     if method.optimiser == "adamw":
         return torch.optim.AdamW(weights, lr=method.learning_rate)
-    return torch.optim.SGD(weights, lr=method.learning_rate, momentum=method.carried)
+    return torch.optim.SGD(weights, lr=method.learning_rate, momentum=method.active_momentum)

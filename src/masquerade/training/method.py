@@ -18,31 +18,31 @@ from functools import lru_cache
 from typing import Any, ClassVar, Literal
 
 from masquerade import _check, _json, catalog
-from masquerade._formatting import shown
-from masquerade.accounting import epsilon as epsilon_of
-from masquerade.accounting.power import power_of
+from masquerade._formatting import format_rounded_up
+from masquerade.accounting import compute_epsilon as epsilon_of
+from masquerade.accounting.power import compute_event_power
 from masquerade.collection import Medium
 from masquerade.events import ComposedDpEvent, DpEvent, NoGuaranteeDpEvent
 from masquerade.guarantee import (
     Accountant,
     Guarantee,
-    Kind,
+    GuaranteeKind,
     Relation,
     Unit,
     UnitName,
-    named_unit,
+    parse_unit_name,
     require_alike,
 )
 from masquerade.mechanism import Plan, Shapes
 from masquerade.networks.network import Network
-from masquerade.training.plan import Poisson, TrainingPlan, calibrated
+from masquerade.training.plan import PoissonSampling, TrainingPlan, calibrate_plan
 from masquerade.wording import delta_caveat
 
 FIRST_WEIGHTS = "first_weights"
 SAME_RUN = "The same run has epsilon"  # under another relation
-_SAID = ("mask_source", "class_source", "psi_of")  # in words, as they stand
+_WORD_FIELDS = ("mask_source", "class_source", "psi_of")  # in words, as they stand
 # fields of a receipt that are no method's: of masks, public pictures, public records, classes
-OF_PUBLIC = (*_SAID, "mask_sha256", "psi_sha256", "guide_sha256", FIRST_WEIGHTS)
+PUBLIC_FIELDS = (*_WORD_FIELDS, "mask_sha256", "psi_sha256", "guide_sha256", FIRST_WEIGHTS)
 ORIGINS = {
     "shipped": "which come with Masquerade and learned from people who never lived",
     "made_up": "which learned from people who never lived",
@@ -54,7 +54,7 @@ ORIGINS = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Promised(ABC):
+class TrainingPromise(ABC):
     """Something that learns; every field is public.
 
     Args:
@@ -79,7 +79,7 @@ class Promised(ABC):
         if self.epsilon != math.inf:
             _check.positive(epsilon=self.epsilon)
         _check.delta(delta=self.delta)
-        named_unit(self.unit, self.UNITS)
+        parse_unit_name(self.unit, self.UNITS)
         self._check_choices()
 
     def _check_choices(self) -> None:
@@ -87,19 +87,19 @@ class Promised(ABC):
         for name, hint in typing.get_type_hints(type(self)).items():
             words = typing.get_args(hint) if typing.get_origin(hint) is Literal else ()
             if words and getattr(self, name) not in words:
-                raise ValueError(_check.unknown(name, getattr(self, name), words))
+                raise ValueError(_check.describe_unknown(name, getattr(self, name), words))
 
     @property
     def name(self) -> str:
         """Its name: its file's."""
-        return catalog.name_of(self)
+        return catalog.find_entry_name(self)
 
     @property
-    def met(self) -> Relation:
+    def target_relation(self) -> Relation:
         """The relation whose epsilon is met."""
         return self.HEADLINE if self.relation is None else Relation(self.relation)
 
-    def fields(self) -> dict[str, Any]:
+    def encode_fields(self) -> dict[str, Any]:
         """The public fields, as plain JSON values; of later ones those that are not as usual."""
         found = {
             each.name: getattr(self, each.name)
@@ -107,11 +107,13 @@ class Promised(ABC):
             if each.name not in self.LATER or getattr(self, each.name) != each.default
         }
         found["epsilon"] = None if self.epsilon == math.inf else self.epsilon
-        return dict(_json.encode(found))
+        return dict(_json.encode_noun(found))
 
-    def made(self, fields: Mapping[str, Any]) -> bool:
+    def has_fields(self, fields: Mapping[str, Any]) -> bool:
         """Whether a receipt's fields are all of these, whatever its masks and public parts were."""
-        return self.fields() == {name: fields[name] for name in fields if name not in OF_PUBLIC}
+        return self.encode_fields() == {
+            name: fields[name] for name in fields if name not in PUBLIC_FIELDS
+        }
 
     @abstractmethod
     def plan(self, shapes: Shapes) -> Plan:
@@ -119,16 +121,16 @@ class Promised(ABC):
 
 
 @dataclass(frozen=True, kw_only=True)
-class WithPublic:
+class PromiseWithPublic:
     """The promise of a method whose receipt says which public things it rests on.
 
     Args:
         method: whose.
-        marks: fields of the receipt by their names in `OF_PUBLIC`: fingerprints of public masks,
-            pictures and records, where masks and classes come from, and the first weights.
+        marks: fields of the receipt by their names in `PUBLIC_FIELDS`: fingerprints of public
+            masks, pictures and records, where masks and classes come from, and the first weights.
     """
 
-    method: Promised
+    method: TrainingPromise
     marks: Mapping[str, Any]
 
     @property
@@ -136,30 +138,32 @@ class WithPublic:
         """The method's."""
         return self.method.name
 
-    def fields(self) -> dict[str, Any]:
+    def encode_fields(self) -> dict[str, Any]:
         """The method's, and what is public."""
-        return self.method.fields() | dict(self.marks)
+        return self.method.encode_fields() | dict(self.marks)
 
     def plan(self, shapes: Shapes) -> Plan:
         """The method's, with what is taken as public, and with what the first weights have cost."""
         plan = self.method.plan(shapes)
-        said = [str(self.marks[name]) for name in _SAID if name in self.marks]
+        said = [str(self.marks[name]) for name in _WORD_FIELDS if name in self.marks]
         public = (*plan.guarantee.assumed_public, *said)
         plan = replace(plan, guarantee=replace(plan.guarantee, assumed_public=public))
         first = self.marks.get(FIRST_WEIGHTS)
-        return plan if first is None else _after(first, plan)
+        return plan if first is None else _add_first_weights(first, plan)
 
 
-def with_public(promise: Promised | WithPublic, marks: Mapping[str, Any]) -> Promised | WithPublic:
+def with_public(
+    promise: TrainingPromise | PromiseWithPublic, marks: Mapping[str, Any]
+) -> TrainingPromise | PromiseWithPublic:
     """The promise with more that is public; the same where there is nothing more."""
     if not marks:
         return promise
-    if isinstance(promise, WithPublic):
+    if isinstance(promise, PromiseWithPublic):
         return replace(promise, marks={**promise.marks, **marks})
-    return WithPublic(method=promise, marks=marks)
+    return PromiseWithPublic(method=promise, marks=marks)
 
 
-def promise_from(name: str, fields: Mapping[str, Any]) -> Promised | WithPublic:
+def promise_from(name: str, fields: Mapping[str, Any]) -> TrainingPromise | PromiseWithPublic:
     """The promise that a receipt's name and fields state.
 
     Raises:
@@ -168,41 +172,43 @@ def promise_from(name: str, fields: Mapping[str, Any]) -> Promised | WithPublic:
     own = {
         field: tuple(value) if isinstance(value, list) else value
         for field, value in fields.items()
-        if field not in OF_PUBLIC
+        if field not in PUBLIC_FIELDS
     }
-    make = type(catalog.example("training", name))
-    method: Promised = make(**own | ({"epsilon": math.inf} if own["epsilon"] is None else {}))
+    make = type(catalog.make_example("training", name))
+    method: TrainingPromise = make(
+        **own | ({"epsilon": math.inf} if own["epsilon"] is None else {})
+    )
     for mark in getattr(method, "MARKS", ()):
         if mark not in fields:
             raise ValueError(f"what is public is not named ({mark})")
-    if not method.made(fields):
+    if not method.has_fields(fields):
         raise ValueError("some of its fields are missing")
-    return with_public(method, {mark: fields[mark] for mark in OF_PUBLIC if mark in fields})
+    return with_public(method, {mark: fields[mark] for mark in PUBLIC_FIELDS if mark in fields})
 
 
-def _after(first: Mapping[str, Any], plan: Plan) -> Plan:
+def _add_first_weights(first: Mapping[str, Any], plan: Plan) -> Plan:
     """What is promised where a run began with these weights."""
     named = f"the first weights (SHA-256 {first['sha256']}), {ORIGINS[first['origin']]}"
     guarantee = plan.guarantee
     if first["origin"] == "unprotected":
-        bare = replace(guarantee, caveats=_lasting(guarantee))
+        bare = replace(guarantee, caveats=_list_lasting_caveats(guarantee))
         return Plan(
             guarantee=bare.without_proof(f"Nothing is promised: {named}."),
             event=NoGuaranteeDpEvent("first weights without a guarantee"),
         )
     if first["origin"] == "protected":
         shapes = tuple(tuple(shape) for shape in first["shapes"])
-        return _both(promise_from(first["mechanism"], first["fields"]).plan(shapes), plan)
+        return _compose_plans(promise_from(first["mechanism"], first["fields"]).plan(shapes), plan)
     public = (*guarantee.assumed_public, named)
     return replace(plan, guarantee=replace(guarantee, assumed_public=public))
 
 
-def _lasting(guarantee: Guarantee) -> tuple[str, ...]:
+def _list_lasting_caveats(guarantee: Guarantee) -> tuple[str, ...]:
     """The caveats that stay true where another epsilon is stated, or none."""
     return tuple(each for each in guarantee.caveats if not each.startswith(SAME_RUN))
 
 
-def _both(before: Plan, plan: Plan) -> Plan:
+def _compose_plans(before: Plan, plan: Plan) -> Plan:
     """A run that began with weights of another, as if both had learned from the same people."""
     earlier, own = before.guarantee, plan.guarantee
     if own.epsilon is None or own.delta is None:
@@ -213,15 +219,17 @@ def _both(before: Plan, plan: Plan) -> Plan:
     kinds, proofs = {earlier.kind, own.kind}, {earlier.accountant, own.accountant}
     guarantee = replace(
         own,
-        kind=own.kind if kinds == {own.kind} else Kind.FORMAL_RELAXED,
+        kind=own.kind if kinds == {own.kind} else GuaranteeKind.FORMAL_RELAXED,
         epsilon=epsilon,
         accountant=own.accountant if proofs == {own.accountant} else Accountant.PLD,
         composition=f"{own.composition}; and the run that made its first weights (epsilon "
         f"{earlier.epsilon:g} at delta {earlier.delta:g}), as if of the same people",
         assumed_public=tuple(dict.fromkeys((*own.assumed_public, *earlier.assumed_public))),
         not_protected=tuple(dict.fromkeys((*own.not_protected, *earlier.not_protected))),
-        caveats=tuple(dict.fromkeys((*_lasting(own), *_lasting(earlier)))),
-        power=power_of(event, relation=relation, epsilon=epsilon, delta=own.delta),
+        caveats=tuple(
+            dict.fromkeys((*_list_lasting_caveats(own), *_list_lasting_caveats(earlier)))
+        ),
+        power=compute_event_power(event, relation=relation, epsilon=epsilon, delta=own.delta),
     )
     return Plan(guarantee=guarantee, event=event)
 
@@ -242,11 +250,11 @@ _NUMERICS = (
     "words, both from ChaCha20 keyed by the operating system (so the guarantee is computational)"
 )
 Precision = Literal["float32", "bfloat16"]  # of the forward pass
-_MOMENTUM = 0.9  # unless another is given
+_DEFAULT_MOMENTUM = 0.9  # unless another is given
 
 
 @dataclass(frozen=True, kw_only=True)
-class Method(Promised):
+class Method(TrainingPromise):
     """How a model is learned; every field is public.
 
     Args:
@@ -303,7 +311,7 @@ class Method(Promised):
         if self.momentum is not None and not 0 <= self.momentum < 1:
             raise ValueError(f"Expected momentum from 0 to below 1, got momentum={self.momentum}.")
         if self.relation is not None and (
-            _check.choice(Relation, relation=self.relation) is Relation.ADD_REMOVE
+            _check.parse_choice(Relation, relation=self.relation) is Relation.ADD_REMOVE
         ):
             raise ValueError(
                 "Expected zero_out or replace_one in training, got add_remove: the number of units "
@@ -315,14 +323,14 @@ class Method(Promised):
             _check.not_negative(**{f"class_weights[{number}]": weight})
 
     @property
-    def shares_batch(self) -> bool:
+    def is_batch_shared(self) -> bool:
         """Whether the public part uses the private batch, which reveals who is in it."""
         return False
 
     @property
-    def carried(self) -> float:
+    def active_momentum(self) -> float:
         """The share of the last update that the next one carries on: the momentum in use."""
-        return _MOMENTUM if self.momentum is None else self.momentum
+        return _DEFAULT_MOMENTUM if self.momentum is None else self.momentum
 
     @property
     def private_side(self) -> Literal["whole", "private", "tokens"]:
@@ -341,7 +349,7 @@ class Method(Promised):
     def plan_run(self, units: int) -> TrainingPlan:
         """What a run over this many units does; known before any of them is read."""
         expected = min(self.batch, units)
-        sampler = Poisson(units=units, expected=expected, is_revealed=self.shares_batch)
+        sampler = PoissonSampling(units=units, expected=expected, is_revealed=self.is_batch_shared)
         plan = TrainingPlan(
             sampler=sampler,
             steps=max(1, round(self.epochs * units / expected)),
@@ -351,7 +359,7 @@ class Method(Promised):
         )
         if self.epsilon == math.inf or not self.HAS_PRIVATE:
             return plan
-        return calibrated(plan, self.epsilon, relation=self.met)
+        return calibrate_plan(plan, self.epsilon, relation=self.target_relation)
 
     def event(self, plan: TrainingPlan) -> DpEvent:
         """The run, for an accountant."""
@@ -362,14 +370,14 @@ class Method(Promised):
     def guarantee(self, plan: TrainingPlan) -> Guarantee:
         """What is promised for the model."""
         is_private = plan.noise_multiplier > 0
-        epsilon = plan.epsilon(self.met) if is_private else None
-        proof = Accountant.REVEALED_EXACT if self.shares_batch else Accountant.PLD_POISSON
+        epsilon = plan.compute_epsilon(self.target_relation) if is_private else None
+        proof = Accountant.REVEALED_EXACT if self.is_batch_shared else Accountant.PLD_POISSON
         return Guarantee(
-            kind=(Kind.FORMAL_RELAXED if self.HAS_PUBLIC else Kind.FORMAL)
+            kind=(GuaranteeKind.FORMAL_RELAXED if self.HAS_PUBLIC else GuaranteeKind.FORMAL)
             if is_private
-            else Kind.NONE,
+            else GuaranteeKind.NONE,
             unit=Unit(name=UnitName(str(self.unit))),
-            relation=self.met,
+            relation=self.target_relation,
             released="the trained weights, and every iterate on the way",
             epsilon=epsilon,
             delta=self.delta if is_private else None,
@@ -378,21 +386,23 @@ class Method(Promised):
             composition=f"{plan.steps} batches of this run; if it was stopped and taken up again, "
             "those of its last continuation alone, so that its checkpoints stay private; other "
             "runs, and tuning on the same data, are not included",
-            assumed_public=self._public(plan),
+            assumed_public=self._list_public_notes(plan),
             not_protected=self._not_protected(),
-            caveats=self._caveats(plan) if is_private else (),
-            published_claim=self._claimed() if is_private else None,
+            caveats=self._list_caveats(plan) if is_private else (),
+            published_claim=self._describe_claim() if is_private else None,
             power=None
             if epsilon is None
-            else power_of(plan.event(), relation=self.met, epsilon=epsilon, delta=self.delta),
+            else compute_event_power(
+                plan.event(), relation=self.target_relation, epsilon=epsilon, delta=self.delta
+            ),
         )
 
     def plan(self, shapes: Shapes) -> Plan:
         """What a receipt with these public shapes, the number of units, must say."""
-        run = planned(self, shapes[0][0])
+        run = make_training_plan(self, shapes[0][0])
         return Plan(guarantee=self.guarantee(run), event=self.event(run))
 
-    def _public(self, plan: TrainingPlan) -> tuple[str, ...]:
+    def _list_public_notes(self, plan: TrainingPlan) -> tuple[str, ...]:
         sampler = plan.sampler
         return (
             f"that there are {sampler.units} units, and that a batch has {sampler.expected} on "
@@ -411,17 +421,22 @@ class Method(Promised):
             )
         return ("a person who is in several recordings: choose --unit subject",)
 
-    def _caveats(self, plan: TrainingPlan) -> tuple[str, ...]:
-        others = [r for r in (Relation.ZERO_OUT, Relation.REPLACE_ONE) if r is not self.met]
-        said = [f"{SAME_RUN} {shown(plan.epsilon(r))} under {r.value}." for r in others]
+    def _list_caveats(self, plan: TrainingPlan) -> tuple[str, ...]:
+        others = [
+            r for r in (Relation.ZERO_OUT, Relation.REPLACE_ONE) if r is not self.target_relation
+        ]
+        said = [
+            f"{SAME_RUN} {format_rounded_up(plan.compute_epsilon(r))} under {r.value}."
+            for r in others
+        ]
         return (*said, *delta_caveat(self.delta, plan.sampler.units))
 
-    def _claimed(self) -> str | None:
+    def _describe_claim(self) -> str | None:
         return None
 
 
 @lru_cache(maxsize=64)
-def planned(method: Method, units: int) -> TrainingPlan:
+def make_training_plan(method: Method, units: int) -> TrainingPlan:
     """A method's plan, reckoned once."""
     return method.plan_run(units)
 

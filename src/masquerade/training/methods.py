@@ -73,14 +73,14 @@ class Featured(Method):
         super().__post_init__()
         _check.positive(weight=self.weight)
         _check.count(public_batch=self.public_batch)
-        self.made_public()  # says so if it hides nothing
+        self.make_psi()  # says so if it hides nothing
 
-    def made_public(self) -> Psi:
+    def make_psi(self) -> Psi:
         """The rule that makes public pictures."""
         return Psi(kind=self.psi, block=self.block, bits=self.bits)
 
     @property
-    def shares_batch(self) -> bool:
+    def is_batch_shared(self) -> bool:
         """Only as published."""
         return self.form == "as_published"
 
@@ -98,14 +98,15 @@ class Featured(Method):
     def plan_run(self, units: int) -> TrainingPlan:
         """As every method; as published, with the noise behind which the paper prints epsilon."""
         secret = super().plan_run(units)
-        if not self.shares_batch or secret.noise_multiplier == 0:
+        if not self.is_batch_shared or secret.noise_multiplier == 0:
             return secret
         return as_claimed(secret, self.epsilon)
 
-    def _public(self, plan: TrainingPlan) -> tuple[str, ...]:
+    def _list_public_notes(self, plan: TrainingPlan) -> tuple[str, ...]:
         return (
-            *super()._public(plan),
-            f"psi: {self.made_public().said}. Look at them: everything in them is treated as "
+            *super()._list_public_notes(plan),
+            f"psi: {self.make_psi().rule_description}. Look at them: everything in them is "
+            "treated as "
             "public",
             "labels, joints, visibility and boxes: they are part of psi, and joints are how "
             "somebody stands",
@@ -118,12 +119,12 @@ class Featured(Method):
             "labels, and joints where there are some",
         )
 
-    def _caveats(self, plan: TrainingPlan) -> tuple[str, ...]:
-        warning = self.made_public().warning
-        return (*super()._caveats(plan), *((warning,) if warning else ()))
+    def _list_caveats(self, plan: TrainingPlan) -> tuple[str, ...]:
+        warning = self.make_psi().warning
+        return (*super()._list_caveats(plan), *((warning,) if warning else ()))
 
-    def _claimed(self) -> str | None:
-        if not self.shares_batch:
+    def _describe_claim(self) -> str | None:
+        if not self.is_batch_shared:
             return None
         return (
             f"CLAIMED, NOT VALID: epsilon {self.epsilon:g} as if the shared batch were secret "
@@ -163,10 +164,10 @@ class Masked(Method):
         """The other side of the mask than the private one."""
         return "people" if self.private == "background" else "background"
 
-    def _public(self, plan: TrainingPlan) -> tuple[str, ...]:
+    def _list_public_notes(self, plan: TrainingPlan) -> tuple[str, ...]:
         side = "people" if self.private == "background" else "everything but people"
         return (
-            *super()._public(plan),
+            *super()._list_public_notes(plan),
             f"the masks, the labels, and {side} in every video (but for {BORDER_PX} pixels beside "
             "what is private, where it was decoded from a file)",
         )
@@ -218,9 +219,9 @@ class Projecting(Method):
                 f"directions={self.directions} of public_records={self.public_records}."
             )
 
-    def _public(self, plan: TrainingPlan) -> tuple[str, ...]:
+    def _list_public_notes(self, plan: TrainingPlan) -> tuple[str, ...]:
         return (
-            *super()._public(plan),
+            *super()._list_public_notes(plan),
             f"{self.public_records} recordings beside the private ones, with their labels: their "
             f"gradients, un-noised, decide the {self.directions} directions of the subspace",
         )
@@ -300,26 +301,26 @@ class MaskDp(Masked):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.shares_batch and self.view != _VIEW:
+        if self.is_batch_shared and self.view != _VIEW:
             raise ValueError(
                 f"Expected no view with form=as_published, got view={self.view}: Algorithm 2 sees "
                 "private tokens; take form=independent."
             )
 
     @property
-    def shares_batch(self) -> bool:
+    def is_batch_shared(self) -> bool:
         """One batch for both parts, as published."""
         return self.form == "as_published"
 
     @property
     def private_side(self) -> Literal["whole", "private", "tokens"]:
         """As published, private tokens alone."""
-        return "tokens" if self.shares_batch else self.view
+        return "tokens" if self.is_batch_shared else self.view
 
     @property
-    def carried(self) -> float:
+    def active_momentum(self) -> float:
         """As published, nothing, unless a momentum is given."""
-        return 0.0 if self.shares_batch and self.momentum is None else super().carried
+        return 0.0 if self.is_batch_shared and self.momentum is None else super().active_momentum
 
     def plan_run(self, units: int) -> TrainingPlan:
         """As every method; as published, with the noise behind which the paper prints epsilon."""
@@ -328,7 +329,7 @@ class MaskDp(Masked):
             return secret
         return as_claimed(secret, self.epsilon)
 
-    def _claimed(self) -> str | None:
+    def _describe_claim(self) -> str | None:
         if self.form == "independent":
             return None
         return (

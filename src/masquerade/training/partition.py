@@ -27,28 +27,28 @@ from masquerade import _check
 from masquerade.errors import BadInput
 from masquerade.recordings import Signal
 
-_BANDS = 8
-_LARGEST = 1e6
+_NUM_BANDS = 8
+_MAX_FEATURE = 1e6
 
 
-def features(values: np.ndarray) -> np.ndarray:
+def compute_window_features(values: np.ndarray) -> np.ndarray:
     """(N, F) numbers of windows (N, w, C): moments, range, change, and the lowest bands' power."""
-    values = np.clip(np.nan_to_num(values), -_LARGEST, _LARGEST)  # nobody's can stop a run
+    values = np.clip(np.nan_to_num(values), -_MAX_FEATURE, _MAX_FEATURE)  # nobody's can stop a run
     change = np.abs(np.diff(values, axis=1)).mean(axis=1)
     power = np.abs(np.fft.rfft(values, axis=1))
-    edges = np.linspace(0, min(power.shape[1], 4 * _BANDS), _BANDS + 1).astype(int)
+    edges = np.linspace(0, min(power.shape[1], 4 * _NUM_BANDS), _NUM_BANDS + 1).astype(int)
     bands = [
         power[:, low : max(high, low + 1)].mean(axis=1)
         for low, high in itertools.pairwise(edges.tolist())
     ]
     parts = [values.mean(axis=1), values.std(axis=1), values.min(axis=1), values.max(axis=1)]
     found = np.concatenate([*parts, change, *bands], axis=1)
-    safe: np.ndarray = np.clip(np.nan_to_num(found), -_LARGEST, _LARGEST)
+    safe: np.ndarray = np.clip(np.nan_to_num(found), -_MAX_FEATURE, _MAX_FEATURE)
     return safe
 
 
 By = Literal["subject", "record", "time"]
-MOSTLY = 0.75  # of a window that one activity fills
+MIN_ACTIVITY_SHARE = 0.75  # of a window that one activity fills
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Partition:
     max_teachers_per_subject: int
 
 
-def partition(
+def partition_recordings(
     recordings: Sequence[Extent], *, shards: int, windows: Sequence[int], by: By
 ) -> Partition:
     """Split recordings among ``shards`` x ``len(windows)`` teachers.
@@ -102,9 +102,11 @@ def partition(
 
     Example:
         >>> four = [Extent(length=60, subject=name) for name in "abcd"]
-        >>> partition(four, shards=2, windows=(5, 6), by="subject").max_teachers_per_subject
+        >>> found = partition_recordings(four, shards=2, windows=(5, 6), by="subject")
+        >>> found.max_teachers_per_subject
         1
-        >>> partition(four, shards=4, windows=(5, 6), by="subject").max_teachers_per_subject
+        >>> found = partition_recordings(four, shards=4, windows=(5, 6), by="subject")
+        >>> found.max_teachers_per_subject
         2
     """
     _check.count(shards=shards)
@@ -114,11 +116,11 @@ def partition(
         _check.count(window=window)
     teachers, lengths = _share_out(recordings, shards, windows, by), tuple(windows) * shards
     if not _is_enough(teachers, windows):
-        _refuse(recordings, shards, windows, by)
+        _refuse_shards(recordings, shards, windows, by)
     return Partition(
         teachers=tuple(map(tuple, teachers)),
         windows=lengths,
-        max_teachers_per_subject=_reach(recordings, teachers),
+        max_teachers_per_subject=_count_reach(recordings, teachers),
     )
 
 
@@ -127,11 +129,15 @@ def _share_out(
 ) -> list[list[Stretch]]:
     """The stretches of each teacher; some may have none."""
     whole = [Stretch(number, 0, held.length) for number, held in enumerate(recordings)]
-    first = _cut(whole, shards) if by == "time" else _dealt(_groups(recordings, whole, by), shards)
+    first = (
+        _cut_stretches(whole, shards)
+        if by == "time"
+        else _deal_groups(_group_stretches(recordings, whole, by), shards)
+    )
     parts = len(windows)
-    groups = [_groups(recordings, shard, by) for shard in first]
+    groups = [_group_stretches(recordings, shard, by) for shard in first]
     if by != "time" and all(len(held) >= parts for held in groups):
-        return [each for held in groups for each in _dealt(held, parts)]
+        return [each for held in groups for each in _deal_groups(held, parts)]
     return [each for shard in first for each in _cut_each(shard, parts, by)]
 
 
@@ -142,7 +148,9 @@ def _is_enough(teachers: Sequence[Sequence[Stretch]], windows: Sequence[int]) ->
     )
 
 
-def _refuse(recordings: Sequence[Extent], shards: int, windows: Sequence[int], by: By) -> NoReturn:
+def _refuse_shards(
+    recordings: Sequence[Extent], shards: int, windows: Sequence[int], by: By
+) -> NoReturn:
     """Name a number of shards that works; all that is looked at is public."""
     people, lengths = {held.subject for held in recordings}, [held.length for held in recordings]
     most = {"subject": len(people), "record": len(lengths), "time": sum(lengths) // sum(windows)}
@@ -190,7 +198,7 @@ def windows_of(
             labels = signal.activity[start : start + window]
             known = labels[(labels >= 0) & (labels < classes)]
             counts = np.bincount(known) if len(known) else np.zeros(1, int)
-            if counts.max() >= MOSTLY * window:
+            if counts.max() >= MIN_ACTIVITY_SHARE * window:
                 values.append(signal.values[start : start + window])
                 found.append(int(counts.argmax()))
     if not values:
@@ -199,7 +207,7 @@ def windows_of(
     return np.stack(values), np.array(found, dtype=np.int64)
 
 
-def _groups(
+def _group_stretches(
     recordings: Sequence[Extent], stretches: Sequence[Stretch], by: By
 ) -> list[list[Stretch]]:
     """Pieces that stay together: a person's, or each recording by itself."""
@@ -211,7 +219,7 @@ def _groups(
     return list(held.values())
 
 
-def _dealt(groups: list[list[Stretch]], hands: int) -> list[list[Stretch]]:
+def _deal_groups(groups: list[list[Stretch]], hands: int) -> list[list[Stretch]]:
     """Group i goes to hand i modulo ``hands``."""
     found: list[list[Stretch]] = [[] for _ in range(hands)]
     for place, group in enumerate(groups):
@@ -222,12 +230,12 @@ def _dealt(groups: list[list[Stretch]], hands: int) -> list[list[Stretch]]:
 def _cut_each(shard: Sequence[Stretch], parts: int, by: By) -> list[list[Stretch]]:
     """Contiguous parts: of the whole shard where it is one of time, else of each recording."""
     if by == "time":
-        return _cut(shard, parts)
-    pieces = [_cut([stretch], parts) for stretch in shard]
+        return _cut_stretches(shard, parts)
+    pieces = [_cut_stretches([stretch], parts) for stretch in shard]
     return [[each for piece in pieces for each in piece[part]] for part in range(parts)]
 
 
-def _cut(stretches: Sequence[Stretch], parts: int) -> list[list[Stretch]]:
+def _cut_stretches(stretches: Sequence[Stretch], parts: int) -> list[list[Stretch]]:
     """Contiguous parts of equal length, as if the stretches were one after the other."""
     total = sum(map(len, stretches))
     edges = [total * part // parts for part in range(parts + 1)]
@@ -244,7 +252,7 @@ def _cut(stretches: Sequence[Stretch], parts: int) -> list[list[Stretch]]:
     return found
 
 
-def _reach(recordings: Sequence[Extent], teachers: Sequence[Sequence[Stretch]]) -> int:
+def _count_reach(recordings: Sequence[Extent], teachers: Sequence[Sequence[Stretch]]) -> int:
     reached: dict[str, set[int]] = defaultdict(set)
     for number, held in enumerate(teachers):
         for stretch in held:

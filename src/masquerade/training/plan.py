@@ -11,16 +11,20 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from masquerade import _check
-from masquerade._formatting import up_decimals
-from masquerade.accounting.compose import calibrate, epsilon, sampled_gaussian
+from masquerade._formatting import round_up_decimals
+from masquerade.accounting.compose import (
+    compute_epsilon,
+    find_noise_multiplier,
+    make_sampled_gaussian,
+)
 from masquerade.accounting.verdict import renyi_noise_multiplier
 from masquerade.events import DpEvent
 from masquerade.guarantee import Relation
-from masquerade.noise import Noise, grid_for
+from masquerade.noise import Noise, find_grid
 
 
 @dataclass(frozen=True, kw_only=True)
-class Poisson:
+class PoissonSampling:
     """Each unit is in a batch by a secret coin of its own; batches may be empty.
 
     Amplification by sampling is proved for such batches. Accounting batches of one size from a
@@ -49,13 +53,13 @@ class Poisson:
         """The chance of a unit to be in a batch: the very number that is accounted."""
         return self.expected / self.units
 
-    def draw(self, noise: Noise) -> np.ndarray:
+    def sample_batch(self, noise: Noise) -> np.ndarray:
         """The units of one batch, in order."""
-        return np.flatnonzero(noise.poisson_batch(self.sampling_prob, self.units))
+        return np.flatnonzero(noise.sample_poisson_batch(self.sampling_prob, self.units))
 
     def event(self, noise_multiplier: float, steps: int) -> DpEvent:
         """What ``steps`` batches with this much noise cost."""
-        return sampled_gaussian(
+        return make_sampled_gaussian(
             noise_multiplier,
             sampling_prob=self.sampling_prob,
             steps=steps,
@@ -68,7 +72,7 @@ def public_batch(units: int, size: int, *, rng: np.random.Generator) -> np.ndarr
     return np.sort(rng.permutation(units)[:size])
 
 
-_LEAST = 1e-4  # epsilon
+_MIN_EPSILON = 1e-4  # epsilon
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +87,7 @@ class TrainingPlan:
         delta: of the guarantee.
     """
 
-    sampler: Poisson
+    sampler: PoissonSampling
     steps: int
     clip_norm: float
     noise_multiplier: float
@@ -103,27 +107,29 @@ class TrainingPlan:
     @property
     def grid(self) -> float:
         """The grid on which contributions and noise are summed as whole numbers."""
-        return grid_for(self.sigma if self.noise_multiplier > 0 else self.clip_norm)
+        return find_grid(self.sigma if self.noise_multiplier > 0 else self.clip_norm)
 
     def event(self) -> DpEvent:
         """The whole run, for an accountant."""
         return self.sampler.event(self.noise_multiplier, self.steps)
 
-    def epsilon(self, relation: Relation) -> float:
+    def compute_epsilon(self, relation: Relation) -> float:
         """What the run costs, rounded up."""
-        return up_decimals(epsilon(self.event(), delta=self.delta, relation=relation))
+        return round_up_decimals(compute_epsilon(self.event(), delta=self.delta, relation=relation))
 
 
-def calibrated(plan: TrainingPlan, target: float, *, relation: Relation) -> TrainingPlan:
+def calibrate_plan(plan: TrainingPlan, target: float, *, relation: Relation) -> TrainingPlan:
     """The plan with the least noise whose epsilon, for ``relation``, is at most ``target``.
 
     Epsilon is stated with four decimals, rounded up; a target is met as if it had four as well.
     """
     _check.positive(epsilon=target)
-    if target < _LEAST:
-        raise ValueError(f"Expected epsilon >= {_LEAST}, the least that is stated, got {target}.")
+    if target < _MIN_EPSILON:
+        raise ValueError(
+            f"Expected epsilon >= {_MIN_EPSILON}, the least that is stated, got {target}."
+        )
     target = math.floor(target * 1e4 * (1 + 1e-12)) / 1e4
-    z = calibrate(
+    z = find_noise_multiplier(
         target,
         delta=plan.delta,
         sampling_prob=plan.sampler.sampling_prob,
@@ -133,7 +139,9 @@ def calibrated(plan: TrainingPlan, target: float, *, relation: Relation) -> Trai
     )
     plan = replace(plan, noise_multiplier=z)
     growth = 1e-5
-    while plan.epsilon(relation) > target:  # rounded up, it may be one in the last decimal above
+    while (
+        plan.compute_epsilon(relation) > target
+    ):  # rounded up, it may be one in the last decimal above
         plan = replace(plan, noise_multiplier=plan.noise_multiplier * (1 + growth))
         growth *= 2
     return plan

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from masquerade import _check
-from masquerade._optional import Later, torch
+from masquerade._optional import lazy_module, torch
 from masquerade.collection import Collection
 from masquerade.errors import BadInput
 from masquerade.networks import picture_crops
@@ -28,15 +28,15 @@ from masquerade.recordings import Photo, Video
 from masquerade.training import views
 from masquerade.training.method import Method
 from masquerade.training.methods import Featured
-from masquerade.training.units import classes_of, unnamed
-from masquerade.training.views import Private, PublicPictures
+from masquerade.training.units import classes_of, hide_private_names
+from masquerade.training.views import PrivateSide, PublicPictures
 
 if TYPE_CHECKING:
     from masquerade.networks import tiny_vit_pose
     from masquerade.networks import tiny_vit_pose as simcc
 else:
-    simcc = Later("masquerade.networks.tiny_vit_pose", extra="train")
-    tiny_vit_pose = Later("masquerade.networks.tiny_vit_pose", extra="train")
+    simcc = lazy_module("masquerade.networks.tiny_vit_pose", extra="train")
+    tiny_vit_pose = lazy_module("masquerade.networks.tiny_vit_pose", extra="train")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -78,7 +78,7 @@ class Rows:
             raise ValueError("Expected each row to belong to one unit, got a row in two.")
 
     @property
-    def units(self) -> int:
+    def num_units(self) -> int:
         """How many are protected, each as a whole."""
         return len(self.slots)
 
@@ -110,7 +110,7 @@ def slots_of(owners: Sequence[Hashable], *, segments: int, most: int) -> np.ndar
     return found
 
 
-class Picks(NamedTuple):
+class RowPicks(NamedTuple):
     """Which rows some units have, sent to where the targets are; all at once, as it waits."""
 
     here: torch.Tensor  # (B, k) rows, on the processor
@@ -119,12 +119,12 @@ class Picks(NamedTuple):
     present: torch.Tensor  # (B,) whether it is a unit, and not nobody
     is_empty: torch.Tensor  # (B,) whether it has no row at all
 
-    def cut(self, start: int, size: int) -> Picks:
+    def slice_units(self, start: int, size: int) -> RowPicks:
         """Some units of them."""
-        return Picks(*(each[start : start + size] for each in self))
+        return RowPicks(*(each[start : start + size] for each in self))
 
 
-def picked(rows: Rows, units: np.ndarray) -> Picks:
+def pick_rows(rows: Rows, units: np.ndarray) -> RowPicks:
     """The rows of some units; -1 is nobody."""
     slots = np.where((units >= 0)[:, None], rows.slots[np.maximum(units, 0)], -1)
     is_real = slots >= 0
@@ -134,12 +134,12 @@ def picked(rows: Rows, units: np.ndarray) -> Picks:
     index, device = np.maximum(own, 0), rows.targets.device
     shares = (is_real / count).astype(np.float32)
     is_empty = np.logical_not(is_real.any(axis=1))
-    sent = [_sent(np.asarray(each), device) for each in (index, shares, units >= 0, is_empty)]
-    return Picks(torch.from_numpy(index), *sent)
+    sent = [_send_array(np.asarray(each), device) for each in (index, shares, units >= 0, is_empty)]
+    return RowPicks(torch.from_numpy(index), *sent)
 
 
-def taken(
-    rows: Rows, picks: Picks, *, is_public: bool = False
+def take_rows(
+    rows: Rows, picks: RowPicks, *, is_public: bool = False
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Inputs (B, k, ...) and targets (B, k, ...) of picked units.
 
@@ -158,7 +158,7 @@ def taken(
     return inputs, targets
 
 
-def gathered(
+def gather_rows(
     rows: Rows, units: np.ndarray, *, is_public: bool = False
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Inputs (B, k, ...), targets (B, k) and shares (B, k) of some units; -1 is nobody.
@@ -166,8 +166,8 @@ def gathered(
     The shares of a unit add up to 1; rows that only fill up have share 0. Nobody, and a unit
     without any row, is all zeros: inputs, targets and shares.
     """
-    picks = picked(rows, units)
-    return *taken(rows, picks, is_public=is_public), picks.shares
+    picks = pick_rows(rows, units)
+    return *take_rows(rows, picks, is_public=is_public), picks.shares
 
 
 def is_unknown(targets: np.ndarray) -> np.ndarray:
@@ -175,7 +175,7 @@ def is_unknown(targets: np.ndarray) -> np.ndarray:
     return np.asarray(targets < 0 if targets.ndim == 1 else ~(targets[..., 2] > 0).any(axis=1))
 
 
-def _sent(array: np.ndarray, device: torch.device) -> torch.Tensor:
+def _send_array(array: np.ndarray, device: torch.device) -> torch.Tensor:
     """The array on the device; nobody waits until it is there."""
     held = torch.from_numpy(array)
     return held.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else held
@@ -184,7 +184,7 @@ def _sent(array: np.ndarray, device: torch.device) -> torch.Tensor:
 _BATCH_FILMS = 8
 
 
-class Films:
+class FilmReader:
     """Turns private videos into what a network's trunk is given, one at a time.
 
     Args:
@@ -195,36 +195,36 @@ class Films:
 
     def __init__(self, method: Method, network: Network, classes: Sequence[str]) -> None:
         self.method, self._network, self._classes = method, network, classes
-        self._private = Private(getattr(method, "private", Private.BACKGROUND.value))
+        self._private = PrivateSide(getattr(method, "private", PrivateSide.BACKGROUND.value))
         self._masks: list[Any] = []
         self._known: dict[bytes, bytes] = {}
         self.shown = PublicPictures() if isinstance(method, Featured) else None
 
-    def rows(self, recording: Any) -> tuple[dict[str, Any], list[int]]:
+    def make_training_rows(self, recording: Any) -> tuple[dict[str, Any], list[int]]:
         """Its segments in each view, and their classes."""
         video = video_of(recording)
-        shown = {"private": self._cut(video.frames)}
+        shown = {"private": self._cut_segments(video.frames)}
         if isinstance(self.method, Featured) and self.shown is not None:
-            shown["public"] = self.shown.made(self.method.made_public(), shown["private"])
+            shown["public"] = self.shown.add_pictures(self.method.make_psi(), shown["private"])
             if not self.method.HAS_PRIVATE:
                 shown["private"] = shown["public"]
         elif self.method.HAS_PUBLIC:
-            shown = self._sides(video)
+            shown = self._make_sides(video)
             self._masks.append(video.person_mask)
             _refuse_two_masks(video, self._known)
-        with unnamed():
-            target = _target(video, self._classes)
+        with hide_private_names():
+            target = _find_class_index(video, self._classes)
         seen = {view: self._network.prepare(films) for view, films in shown.items()}
         return seen, [target] * self.method.segments
 
-    def _sides(self, video: Video) -> dict[str, np.ndarray]:
+    def _make_sides(self, video: Video) -> dict[str, np.ndarray]:
         """Segments of what the private and the public gradient see.
 
         Whole recordings, or what is private and nothing else: all that is hidden from the public
         side comes from the mask, and everything that is not is grey.
         """
-        frames, side = self._cut(video.frames), self.method.private_side
-        covered = self._cut(views.hidden_of(video, self._private))
+        frames, side = self._cut_segments(video.frames), self.method.private_side
+        covered = self._cut_segments(views.find_hidden_pixels(video, self._private))
         if side == "tokens":
             covered = np.stack([views.in_tokens(one, self._network.tokens) for one in covered])
         public = views.on_grey(frames, ~covered)
@@ -233,13 +233,15 @@ class Films:
         private = frames if side == "whole" else views.on_grey(frames, covered)
         return {"private": private, "public": public}
 
-    def _cut(self, frames: np.ndarray) -> np.ndarray:
-        return views.segments(frames, count=self.method.segments, length=self._network.length)
+    def _cut_segments(self, frames: np.ndarray) -> np.ndarray:
+        return views.spread_segments(
+            frames, count=self.method.segments, length=self._network.length
+        )
 
     @property
     def mask_sha256(self) -> str | None:
         """Fingerprint of the masks so far, where they are used."""
-        return views.fingerprint(self._masks) if self._masks else None
+        return views.hash_masks(self._masks) if self._masks else None
 
 
 def guess_actions(
@@ -271,8 +273,8 @@ def _films_of(collection: Collection[Any], network: Network) -> Iterator[tuple[A
     names = classes_of(collection)
     for index in range(len(collection)):
         video = video_of(collection[index])
-        cut = views.segments(video.frames, count=1, length=network.length)
-        yield network.prepare(cut), _target(video, names)
+        cut = views.spread_segments(video.frames, count=1, length=network.length)
+        yield network.prepare(cut), _find_class_index(video, names)
 
 
 def video_of(recording: Any) -> Video:
@@ -286,7 +288,7 @@ def _refuse_two_masks(video: Video, known: dict[bytes, bytes]) -> None:
     """A recording that is listed twice has one mask: two could together show all of it."""
     content = hashlib.sha256(repr(video.frames.shape).encode())
     content.update(video.frames.tobytes())
-    found = views.mark(video)
+    found = views.hash_mask_source(video)
     if known.setdefault(content.digest(), found) != found:
         raise BadInput(
             "Expected one mask with a recording that is listed twice, got two: what is private "
@@ -294,7 +296,7 @@ def _refuse_two_masks(video: Video, known: dict[bytes, bytes]) -> None:
         )
 
 
-def _target(video: Video, names: Sequence[str]) -> int:
+def _find_class_index(video: Video, names: Sequence[str]) -> int:
     if video.activity not in names:
         raise BadInput("Expected an activity of the list with every recording, got another.")
     return names.index(video.activity)
@@ -303,7 +305,7 @@ def _target(video: Video, names: Sequence[str]) -> int:
 _BATCH_POSES = 16
 
 
-class Poses:
+class PoseReader:
     """Turns private photos into what a network's trunk is given, one at a time.
 
     Args:
@@ -317,22 +319,24 @@ class Poses:
         self.method, self._names = method, names
         self.shown = PublicPictures() if isinstance(method, Featured) else None
 
-    def rows(self, recording: Any) -> tuple[dict[str, Any], list[np.ndarray]]:
+    def make_training_rows(self, recording: Any) -> tuple[dict[str, Any], list[np.ndarray]]:
         """Its crop, and where the joints are in it."""
-        with unnamed():
+        with hide_private_names():
             photo = photo_of(recording)
-            crop, target = taught(photo, len(self._names))
-        seen = {"private": picture_crops.as_inputs(crop[None])}
+            crop, target = make_training_pair(photo, len(self._names))
+        seen = {"private": picture_crops.make_crop_inputs(crop[None])}
         if isinstance(self.method, Featured) and self.shown is not None:
-            region = picture_crops.region_of(photo.image, photo.box)
-            whole = self.shown.made(self.method.made_public(), photo.image, cut=repr(region))
-            seen["public"] = picture_crops.as_inputs(picture_crops.crop_pose(whole, region)[None])
+            region = picture_crops.find_crop_region(photo.image, photo.box)
+            whole = self.shown.add_pictures(self.method.make_psi(), photo.image, cut=repr(region))
+            seen["public"] = picture_crops.make_crop_inputs(
+                picture_crops.crop_pose(whole, region)[None]
+            )
             if not self.method.HAS_PRIVATE:
                 seen["private"] = seen["public"]
         return seen, [target]
 
 
-def taught(photo: Photo, count: int) -> tuple[np.ndarray, np.ndarray]:
+def make_training_pair(photo: Photo, count: int) -> tuple[np.ndarray, np.ndarray]:
     """A photo's crop (256, 192, 3) uint8, and targets (J, 3).
 
     Raises:
@@ -340,8 +344,8 @@ def taught(photo: Photo, count: int) -> tuple[np.ndarray, np.ndarray]:
     """
     if photo.joints is not None and len(photo.joints) != count:
         raise BadInput(f"Expected {count} joints with every photo, got {len(photo.joints)}.")
-    region = picture_crops.region_of(photo.image, photo.box)
-    return picture_crops.crop_pose(photo.image, region), picture_crops.targets_of(
+    region = picture_crops.find_crop_region(photo.image, photo.box)
+    return picture_crops.crop_pose(photo.image, region), picture_crops.make_crop_targets(
         photo.joints, region, count
     )
 
@@ -359,7 +363,7 @@ class FoundJoints:
     scores: np.ndarray
 
 
-def found_in(
+def find_joints(
     net: Any, photos: Sequence[tuple[np.ndarray, picture_crops.Box | None]], *, smoothing: float
 ) -> FoundJoints:
     """Where a network finds the joints of people in pictures, each in its box; flip test included.
@@ -370,16 +374,17 @@ def found_in(
         smoothing: of the targets that it learned from.
     """
     device = next(net.parameters()).device
-    regions = [picture_crops.region_of(image, box) for image, box in photos]
+    regions = [picture_crops.find_crop_region(image, box) for image, box in photos]
     crops = [
         picture_crops.crop_pose(image, region)
         for (image, _), region in zip(photos, regions, strict=True)
     ]
-    inputs = picture_crops.as_inputs(np.stack(crops)).to(device)
-    said = tiny_vit_pose.answers(net, inputs, is_flipped=True, batch=_BATCH_POSES)
-    places = simcc.decoded(said.double(), smoothing=smoothing)
+    inputs = picture_crops.make_crop_inputs(np.stack(crops)).to(device)
+    said = tiny_vit_pose.predict_joint_logits(net, inputs, is_flipped=True, batch=_BATCH_POSES)
+    places = simcc.decode_joints(said.double(), smoothing=smoothing)
     joints = [
-        region.back(one) for region, one in zip(regions, places.joints.cpu().numpy(), strict=True)
+        region.map_back(one)
+        for region, one in zip(regions, places.joints.cpu().numpy(), strict=True)
     ]
     return FoundJoints(joints=np.stack(joints), scores=places.scores.cpu().numpy())
 
@@ -401,7 +406,7 @@ def guess_joints(
         held.append((photo.image, photo.box))
         known.append(_without_picture(photo, nothing))
         if len(held) == _BATCH_POSES or index + 1 == len(collection):
-            found.append(found_in(net, held, smoothing=network.smoothing))
+            found.append(find_joints(net, held, smoothing=network.smoothing))
             held.clear()
         progress(index + 1, len(collection))
     if not found:

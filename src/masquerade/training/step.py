@@ -17,25 +17,25 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from masquerade._optional import torch
-from masquerade.io.devices import Recorder
+from masquerade.io.devices import GraphRecorder
 from masquerade.noise import Noise
 from masquerade.training import gradients
 from masquerade.training.gradients import Tensors
 from masquerade.training.plan import TrainingPlan
-from masquerade.training.rows import Rows, picked, taken
+from masquerade.training.rows import Rows, pick_rows, take_rows
 from masquerade.training.subspace import Subspace
 
 Kind: TypeAlias = "tuple[tuple[torch.Size, torch.dtype], ...]"
 
 
-class _Record(NamedTuple):
+class _RecordedGraph(NamedTuple):
     replay: Callable[[], None]
     held: tuple[
         torch.Tensor, ...
     ]  # what it was recorded with; the next call's numbers are copied there
 
 
-class Replayed:
+class ReplayedFunction:
     """A function of tensors that keeps nothing of them and writes to tensors that stay.
 
     On a processor, and where recording fails, it is called plainly. On a GPU the first call of each
@@ -49,8 +49,8 @@ class Replayed:
 
     def __init__(self, work: Callable[..., None], *, is_on: bool = True) -> None:
         self._work, self._is_on = work, is_on
-        self._records: dict[Kind, _Record | None] = {}
-        self._recorder: Recorder | None = None
+        self._records: dict[Kind, _RecordedGraph | None] = {}
+        self._recorder: GraphRecorder | None = None
 
     def __call__(self, *given: torch.Tensor) -> None:
         """Do the work."""
@@ -59,7 +59,7 @@ class Replayed:
             self._records.setdefault(kind, None)
             self._work(*given)
             return
-        record = self._records[kind] or self._recorded(given)
+        record = self._records[kind] or self._record_graph(given)
         if record is None:
             self._work(*given)
             return
@@ -69,36 +69,36 @@ class Replayed:
         record.replay()
 
     @property
-    def count(self) -> int:
+    def num_shapes(self) -> int:
         """Shapes that were recorded."""
         return sum(record is not None for record in self._records.values())
 
-    def _recorded(self, given: tuple[torch.Tensor, ...]) -> _Record | None:
+    def _record_graph(self, given: tuple[torch.Tensor, ...]) -> _RecordedGraph | None:
         """Record without doing; None, and never again, where something cannot be recorded."""
         held = tuple(one.clone() for one in given)
-        self._recorder = self._recorder or Recorder(given[0].device)
+        self._recorder = self._recorder or GraphRecorder(given[0].device)
         try:
-            replay, _ = self._recorder.record(lambda: self._work(*held))
+            replay, _ = self._recorder.record_graph(lambda: self._work(*held))
         except RuntimeError:  # it waits for the device, say; then every call is plain
             self._is_on = False
             return None
-        return _Record(replay, held)
+        return _RecordedGraph(replay, held)
 
 
 ALONG = "along"  # the name of a sum along the directions of a subspace
-_SHORT = 4  # a short piece is so many times smaller
+_SHORT_RATIO = 4  # a short piece is so many times smaller
 
 
-def sizes(count: int, physical: int) -> list[int]:
+def split_sizes(count: int, physical: int) -> list[int]:
     """How many are in each piece of a batch: ``physical``, then short ones for those who are left.
 
     Two shapes alone, so that they can be recorded; the last piece is filled up with nobody.
 
     Example:
-        >>> sizes(37, 16)
+        >>> split_sizes(37, 16)
         [16, 16, 4, 4]
     """
-    short = -(-physical // _SHORT)
+    short = -(-physical // _SHORT_RATIO)
     whole, left = divmod(count, physical)
     few = -(-left // short)
     rest = [physical] if few * short >= physical else [short] * few
@@ -146,23 +146,23 @@ class PrivateSum:
             for name, shape in shapes.items()
         }
         # A public part runs plainly, and needs the memory that records would keep for themselves.
-        self._add = Replayed(self._piece, is_on=rows.public is None)
+        self._add = ReplayedFunction(self._add_piece, is_on=rows.public is None)
 
-    def cells(self, units: np.ndarray) -> Tensors:
+    def sum_cells(self, units: np.ndarray) -> Tensors:
         """The sum over a batch, in cells of the plan's grid."""
         for total in self._total.values():
             total.zero_()
-        pieces = sizes(len(units), self._physical)
+        pieces = split_sizes(len(units), self._physical)
         everyone = np.full(sum(pieces), -1)
         everyone[: len(units)] = units
-        picks, start = picked(self._rows, everyone), 0
+        picks, start = pick_rows(self._rows, everyone), 0
         for size in pieces:
-            piece = picks.cut(start, size)
-            self._add(*taken(self._rows, piece), piece.shares, piece.present)
+            piece = picks.slice_units(start, size)
+            self._add(*take_rows(self._rows, piece), piece.shares, piece.present)
             start += size
         return {name: total.clone() for name, total in self._total.items()}
 
-    def _piece(
+    def _add_piece(
         self,
         inputs: torch.Tensor,
         targets: torch.Tensor,
@@ -173,9 +173,9 @@ class PrivateSum:
         lesson = self._see(inputs), (targets, shares)
         found = gradients.per_record(self._loss, self._weights, *lesson, chunk=len(inputs))
         if self._within is not None:
-            found = {ALONG: self._within.along(found)}
+            found = {ALONG: self._within.measure_along(found)}
         scale = {"clip_norm": self._plan.clip_norm, "grid": self._plan.grid}
-        for name, value in gradients.clipped_cells(found, present, **scale).items():
+        for name, value in gradients.sum_clipped_cells(found, present, **scale).items():
             self._total[name] += value
 
 
@@ -183,7 +183,7 @@ NamedTensors: TypeAlias = "dict[str, torch.Tensor]"
 Projection: TypeAlias = Callable[[NamedTensors], NamedTensors]
 
 
-def noisy(
+def add_step_noise(
     cells: NamedTensors,
     plan: TrainingPlan,
     noise: Noise,
@@ -204,7 +204,7 @@ def noisy(
         raise ValueError("Expected sums to add noise to, got none.")
     total = torch.cat([held.reshape(-1) for held in cells.values()])
     if plan.noise_multiplier > 0:
-        total += _drawn(plan, noise, total)
+        total += _sample_noise(plan, noise, total)
     flat = (total.double() * (plan.grid / (among or plan.sampler.expected))).float()
     parts = flat.split([held.numel() for held in cells.values()])
     found = {
@@ -214,15 +214,15 @@ def noisy(
     return found if project is None else project(found)
 
 
-def _drawn(plan: TrainingPlan, noise: Noise, like: torch.Tensor) -> torch.Tensor:
+def _sample_noise(plan: TrainingPlan, noise: Noise, like: torch.Tensor) -> torch.Tensor:
     """Noise for all weights at once, in cells, where they lie: the same numbers on any device."""
     if like.device.type == "cuda":
-        return noise.gaussian_on(str(like.device), plan.sigma, len(like), grid=plan.grid)
-    drawn = noise.gaussian(plan.sigma, len(like), grid=plan.grid) / plan.grid
+        return noise.sample_gaussian_on(str(like.device), plan.sigma, len(like), grid=plan.grid)
+    drawn = noise.sample_gaussian(plan.sigma, len(like), grid=plan.grid) / plan.grid
     return torch.from_numpy(np.rint(drawn).astype(np.int64))
 
 
-def combined(
+def combine_gradients(
     private: NamedTensors | None, public: NamedTensors | None, *, weight: float
 ) -> NamedTensors:
     """lambda times the public part plus the private part; either may be missing."""

@@ -1,7 +1,7 @@
 """Teach a student by noisy votes in plain sequence: read, vote, draw the labels, learn from them.
 
-Whoever publishes the student reserves the budget after `read`, and keeps the labels: noise is drawn
-once.
+Whoever publishes the student reserves the budget after `read_ensemble`, and keeps the labels: noise
+is drawn once.
 """
 
 from __future__ import annotations
@@ -13,33 +13,33 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from masquerade._optional import Later, require, torch
+from masquerade._optional import lazy_module, require_extra, torch
 from masquerade.collection import Collection
 from masquerade.errors import BadInput
 from masquerade.mechanism import Shapes
 from masquerade.networks.lstm import LstmNetwork
-from masquerade.networks.network import normalisation
+from masquerade.networks.network import compute_channel_scales
 from masquerade.noise import Noise
 from masquerade.recordings import Signal
 from masquerade.training import student, teachers, worn
 from masquerade.training.ensemble import Ensemble
-from masquerade.training.learner import Tell
-from masquerade.training.partition import Extent, Partition, partition
+from masquerade.training.learner import ProgressCallback
+from masquerade.training.partition import Extent, Partition, partition_recordings
 from masquerade.training.units import classes_of, owner_of, units_of
 
 if TYPE_CHECKING:
     from masquerade.networks import lstm_stack
     from masquerade.networks import lstm_stack as lstm_gradients
 else:
-    lstm_gradients = Later("masquerade.networks.lstm_stack", extra="train")
-    lstm_stack = Later("masquerade.networks.lstm_stack", extra="train")
+    lstm_gradients = lazy_module("masquerade.networks.lstm_stack", extra="train")
+    lstm_stack = lazy_module("masquerade.networks.lstm_stack", extra="train")
 
 
 MakeTeacher: TypeAlias = Callable[[int], teachers.Estimator]  # for a public seed
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class School:
+class EnsembleRun:
     """Signals that were read, and who will teach whom.
 
     Args:
@@ -64,7 +64,7 @@ class School:
     asked: np.ndarray
     classes: int
     device: str
-    tell: Tell
+    tell: ProgressCallback
 
     @property
     def reach(self) -> int:
@@ -74,7 +74,7 @@ class School:
     @property
     def shapes(self) -> Shapes:
         """The public numbers of teachers, and of those that a person reaches."""
-        return ((self.method.teachers, self.reach),)
+        return ((self.method.num_teachers, self.reach),)
 
     @property
     def promise(self) -> Ensemble:
@@ -93,11 +93,11 @@ class School:
         return LstmNetwork(window=self.windows.shape[1], hidden=self.method.hidden)
 
     @cached_property
-    def scale(self) -> tuple[np.ndarray, np.ndarray]:
+    def query_normalisation(self) -> tuple[np.ndarray, np.ndarray]:
         """The public normalisation."""
-        return normalisation([signal.values for signal in self.known])
+        return compute_channel_scales([signal.values for signal in self.known])
 
-    def votes(self, make_teacher: MakeTeacher | None = None) -> np.ndarray:
+    def collect_votes(self, make_teacher: MakeTeacher | None = None) -> np.ndarray:
         """(T, Q) of teachers that have learned. Private.
 
         Args:
@@ -107,11 +107,11 @@ class School:
             self.signals,
             self.partition,
             classes=self.classes,
-            public=self.scale if self.method.normalise == "public" else None,
+            public=self.query_normalisation if self.method.normalise == "public" else None,
             overlap=self.method.overlap,
         )
 
-        def tell(done: int, total: int) -> None:
+        def report_progress(done: int, total: int) -> None:
             self.tell("teachers", done, total)
 
         if make_teacher is None and self.method.teacher == "lstm":
@@ -119,7 +119,7 @@ class School:
                 lessons,
                 self.queries,
                 classes=self.classes,
-                schedule=lstm_stack.Schedule(
+                schedule=lstm_stack.StackSchedule(
                     hidden=self.method.hidden,
                     epochs=self.method.teacher_epochs,
                     batch=self.method.batch,
@@ -127,26 +127,28 @@ class School:
                     seed=self.method.public_seed,
                     device=self.device,
                 ),
-                progress=tell,
+                progress=report_progress,
             )
-        make = make_teacher or _estimator(self.method)
-        return teachers.votes_by_estimators(lessons, self.queries, make=make, progress=tell)
+        make = make_teacher or _make_estimator(self.method)
+        return teachers.votes_by_estimators(
+            lessons, self.queries, make=make, progress=report_progress
+        )
 
-    def labels(self, votes: np.ndarray, noise: Noise) -> np.ndarray:
+    def sample_labels(self, votes: np.ndarray, noise: Noise) -> np.ndarray:
         """(Q,) that the noisy votes give; to be drawn once."""
         counts = teachers.counts_of(votes, self.classes)
-        return self.method.ballot(self.reach).answers(counts, noise)
+        return self.method.make_ballot(self.reach).sample_answers(counts, noise)
 
-    def student(self, labels: np.ndarray) -> lstm_gradients.LSTM:
+    def train_student(self, labels: np.ndarray) -> lstm_gradients.LSTM:
         """A network that learned the labels, and nothing else of private signals."""
         given = np.full(len(self.windows), -1)
         given[self.asked] = labels
-        net = student.learn(
+        net = student.learn_student(
             self.windows,
             given,
             self.method,
             classes=self.classes,
-            normalisation=self.scale,
+            normalisation=self.query_normalisation,
             device=self.device,
             progress=lambda done, total: self.tell("student", done, total),
         )
@@ -154,14 +156,14 @@ class School:
         return net
 
 
-def read(
+def read_ensemble(
     private: Collection[Any],
     public: Collection[Any],
     method: Ensemble,
     *,
     device: str = "cpu",
-    tell: Tell = lambda what, done, total: None,
-) -> School:
+    tell: ProgressCallback = lambda what, done, total: None,
+) -> EnsembleRun:
     """Read all signals, and decide who teaches whom by public numbers.
 
     Args:
@@ -175,10 +177,12 @@ def read(
     if device == "cuda" and not torch.cuda.is_available():
         raise ValueError("Expected a GPU for device=cuda, found none; use device=cpu.")
     classes = len(classes_of(private))
-    signals = worn.read(
+    signals = worn.read_signals(
         private, is_private=True, progress=lambda done, total: tell("reading", done, total)
     )
-    known = worn.read(public, progress=lambda done, total: tell("reading public", done, total))
+    known = worn.read_signals(
+        public, progress=lambda done, total: tell("reading public", done, total)
+    )
     worn.check_alike(signals, known)
     shares = partition_of(private, signals, method)
     windows = worn.public_windows(known, max(method.windows), overlap=method.overlap)
@@ -192,7 +196,7 @@ def read(
         for index, signal in enumerate(signals)
     ]
     rng = np.random.default_rng((method.public_seed, 2))
-    return School(
+    return EnsembleRun(
         method=method,
         signals=signals,
         known=known,
@@ -218,20 +222,20 @@ def partition_of(
                 "manifest with a column subject."
             )
         extents.append(Extent(length=len(signal.values), subject=signal.subject))
-    return partition(extents, shards=method.shards, windows=method.windows, by=method.by)
+    return partition_recordings(extents, shards=method.shards, windows=method.windows, by=method.by)
 
 
 def reach_of(private: Collection[Any], method: Ensemble) -> int:
     """Teachers that one person's data reaches; recordings are read for their lengths alone."""
-    signals = worn.read(private, is_private=True)
+    signals = worn.read_signals(private, is_private=True)
     return partition_of(private, signals, method).max_teachers_per_subject
 
 
-def _estimator(method: Ensemble) -> MakeTeacher:
+def _make_estimator(method: Ensemble) -> MakeTeacher:
     if method.teacher == "forest":
-        forests = require("sklearn.ensemble", extra="train")
+        forests = require_extra("sklearn.ensemble", extra="train")
         return lambda number: forests.RandomForestClassifier(
             n_estimators=50, random_state=method.public_seed + number
         )
-    near = require("sklearn.neighbors", extra="train")
+    near = require_extra("sklearn.neighbors", extra="train")
     return lambda number: near.KNeighborsClassifier(n_neighbors=1)

@@ -15,21 +15,21 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 import numpy as np
 
 from masquerade import _check
-from masquerade._optional import Later
+from masquerade._optional import lazy_module
 from masquerade.io.workers import WorkerPool
-from masquerade.networks.network import normalisation
+from masquerade.networks.network import compute_channel_scales
 from masquerade.recordings import Signal
-from masquerade.training.partition import Partition, features, step_of, windows_of
+from masquerade.training.partition import Partition, compute_window_features, step_of, windows_of
 
 if TYPE_CHECKING:
     from masquerade._torch import torch
     from masquerade.networks import lstm_stack
 else:
-    torch = Later("torch", extra="train")
-    lstm_stack = Later("masquerade.networks.lstm_stack", extra="train")
+    torch = lazy_module("torch", extra="train")
+    lstm_stack = lazy_module("masquerade.networks.lstm_stack", extra="train")
 
 
-Progress: TypeAlias = Callable[[int, int], None]
+CountCallback: TypeAlias = Callable[[int, int], None]
 
 
 class Estimator(Protocol):
@@ -60,7 +60,7 @@ class Lesson:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Statistics:
+class TeacherStatistics:
     """Statistics of the teachers: exact functions of private data, never to be published.
 
     Args:
@@ -96,7 +96,7 @@ def lessons_of(
         values, found_classes = windows_of(
             signals, stretches, window=window, step=step, classes=classes
         )
-        mean, scale = public or normalisation(
+        mean, scale = public or compute_channel_scales(
             [values] if len(values) else [np.zeros((1, values.shape[2]))]
         )
         found.append(
@@ -110,8 +110,8 @@ def votes_by_lstm(
     queries: np.ndarray,
     *,
     classes: int,
-    schedule: lstm_stack.Schedule,
-    progress: Progress,
+    schedule: lstm_stack.StackSchedule,
+    progress: CountCallback,
 ) -> np.ndarray:
     """(T, Q): the vote of each teacher for each query; teachers of one window learn together.
 
@@ -129,7 +129,7 @@ def votes_by_lstm(
     for window in np.unique(lengths).tolist():
         members = np.flatnonzero(lengths == window).tolist()
         held = [lessons[number] for number in members]
-        found[members] = _stacked(held, queries, members, classes, schedule)
+        found[members] = _vote_by_stack(held, queries, members, classes, schedule)
         done += len(members)
         progress(done, len(lessons))
     return found
@@ -141,9 +141,10 @@ def votes_by_estimators(
     *,
     make: Callable[[int], Estimator],
     num_processes: int = -1,
-    progress: Progress,
+    progress: CountCallback,
 ) -> np.ndarray:
-    """(T, Q): votes of estimators that learn from `features`, several processes at a time.
+    """(T, Q): votes of estimators that learn from `compute_window_features`, several processes at a
+    time.
 
     Args:
         lessons: one a teacher.
@@ -152,15 +153,17 @@ def votes_by_estimators(
         num_processes: at a time; -1 for all cores.
         progress: called with teachers done and their number.
     """
-    asked = _asked_once(lessons, queries)
+    asked = _compute_shared_features(lessons, queries)
 
-    def vote(task: tuple[Lesson, Estimator]) -> np.ndarray:
+    def cast_votes(task: tuple[Lesson, Estimator]) -> np.ndarray:
         lesson, estimator = task
-        return _estimated(lesson, queries, estimator, asked.get(_length(lesson)))
+        return _vote_by_estimator(lesson, queries, estimator, asked.get(_measure_lesson(lesson)))
 
     found = []
     pool = WorkerPool(jobs=max(num_processes, 0))
-    for votes in pool.map_tasks(vote, [(one, make(place)) for place, one in enumerate(lessons)]):
+    for votes in pool.map_tasks(
+        cast_votes, [(one, make(place)) for place, one in enumerate(lessons)]
+    ):
         found.append(votes)
         progress(len(found), len(lessons))
     return np.stack(found)
@@ -178,16 +181,16 @@ def counts_of(votes: np.ndarray, classes: int) -> np.ndarray:
     return np.stack([(votes == number).sum(axis=0) for number in range(classes)], axis=1)
 
 
-def private_statistics(votes: np.ndarray, classes: int) -> Statistics:
+def private_statistics(votes: np.ndarray, classes: int) -> TeacherStatistics:
     """How much teachers agree, and how many learned nothing; for made-up data and rehearsals."""
     share = counts_of(votes, classes).max(axis=1) / len(votes)
-    return Statistics(
+    return TeacherStatistics(
         agreement=float(share.mean()),
         failed=int((votes == votes[:, :1]).all(axis=1).sum()) if votes.shape[1] > 1 else 0,
     )
 
 
-def _parts(queries: np.ndarray, window: int) -> np.ndarray:
+def _split_windows(queries: np.ndarray, window: int) -> np.ndarray:
     """(Q, P, window, C): the windows of one length inside each query, side by side."""
     count = queries.shape[1] // window
     if not count:
@@ -198,12 +201,12 @@ def _parts(queries: np.ndarray, window: int) -> np.ndarray:
 
 
 @np.errstate(all="ignore")
-def _stacked(
+def _vote_by_stack(
     lessons: Sequence[Lesson],
     queries: np.ndarray,
     numbers: Sequence[int],
     classes: int,
-    schedule: lstm_stack.Schedule,
+    schedule: lstm_stack.StackSchedule,
 ) -> np.ndarray:
     """The votes of teachers of one window length."""
     most = max(1, max(len(lesson.classes) for lesson in lessons))
@@ -213,7 +216,7 @@ def _stacked(
     for number, lesson in enumerate(lessons):
         size = len(lesson.classes)
         values[number, :size], targets[number, :size] = lesson.values, lesson.classes
-    stack = lstm_stack.learned(
+    stack = lstm_stack.train_new_stack(
         values,
         targets,
         schedule,
@@ -222,22 +225,24 @@ def _stacked(
         numbers=numbers,
     )
     found = []
-    parts = _parts(queries, window)
+    parts = _split_windows(queries, window)
     for number, lesson in enumerate(lessons):
         asked = (parts.reshape(-1, window, channels) - lesson.mean) / lesson.scale
         with torch.no_grad():
-            net = stack.member(number)
+            net = stack.copy_member(number)
             out = net(torch.from_numpy(asked.astype(np.float32)).to(schedule.device))
             share = out.log_softmax(dim=1).reshape(len(queries), -1, classes).mean(dim=1)
             found.append(share.argmax(dim=1).cpu().numpy())
     return np.stack(found)
 
 
-def _length(lesson: Lesson) -> int:
+def _measure_lesson(lesson: Lesson) -> int:
     return int(lesson.values.shape[1])
 
 
-def _asked_once(lessons: Sequence[Lesson], queries: np.ndarray) -> dict[int, np.ndarray]:
+def _compute_shared_features(
+    lessons: Sequence[Lesson], queries: np.ndarray
+) -> dict[int, np.ndarray]:
     """By window length, what all teachers are asked alike; nothing if each has a scale of its own.
 
     Public numbers alone decide: the same arrays of mean and scale were given to all.
@@ -245,24 +250,33 @@ def _asked_once(lessons: Sequence[Lesson], queries: np.ndarray) -> dict[int, np.
     first = lessons[0]
     if any(one.mean is not first.mean or one.scale is not first.scale for one in lessons):
         return {}
-    return {length: _asked(first, queries, length) for length in set(map(_length, lessons))}
+    return {
+        length: _compute_query_features(first, queries, length)
+        for length in set(map(_measure_lesson, lessons))
+    }
 
 
 @np.errstate(all="ignore")
-def _asked(lesson: Lesson, queries: np.ndarray, window: int) -> np.ndarray:
+def _compute_query_features(lesson: Lesson, queries: np.ndarray, window: int) -> np.ndarray:
     """(Q P, F): the features of all windows of one length inside the queries."""
-    parts = _parts(queries, window)
-    return features((parts.reshape(-1, window, parts.shape[3]) - lesson.mean) / lesson.scale)
+    parts = _split_windows(queries, window)
+    return compute_window_features(
+        (parts.reshape(-1, window, parts.shape[3]) - lesson.mean) / lesson.scale
+    )
 
 
 @np.errstate(all="ignore")
-def _estimated(
+def _vote_by_estimator(
     lesson: Lesson, queries: np.ndarray, estimator: Estimator, asked: np.ndarray | None
 ) -> np.ndarray:
     """A teacher that has nothing to learn votes for the first class."""
     if not len(lesson.classes):
         return np.zeros(len(queries), np.int64)
-    rows = _asked(lesson, queries, _length(lesson)) if asked is None else asked
-    estimator.fit(features(lesson.values), lesson.classes)
+    rows = (
+        _compute_query_features(lesson, queries, _measure_lesson(lesson))
+        if asked is None
+        else asked
+    )
+    estimator.fit(compute_window_features(lesson.values), lesson.classes)
     heard = np.asarray(estimator.predict(rows)).reshape(len(queries), -1)
     return np.array([np.bincount(row).argmax() for row in heard], dtype=np.int64)

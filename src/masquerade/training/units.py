@@ -31,7 +31,7 @@ from masquerade.errors import BadInput
 from masquerade.recordings import Photo, Signal, Video
 from masquerade.training.method import Method
 
-_FAULT = (
+_FAULT_MESSAGE = (
     "Expected private recordings that can be used, got at least one that cannot; nothing was "
     "charged or written. To see which, for your eyes alone, with what follows --data here: "
     "masquerade data check NAME --recordings"
@@ -39,19 +39,19 @@ _FAULT = (
 
 
 @contextlib.contextmanager
-def unnamed() -> Iterator[None]:
+def hide_private_names() -> Iterator[None]:
     """Let a fault in a private recording name neither it nor what is in it."""
     try:
         yield
     except (ValueError, TypeError) as error:
         if getattr(error, "is_public", False):
             raise
-        raise BadInput(_FAULT) from None
+        raise BadInput(_FAULT_MESSAGE) from None
 
 
 def private_item(collection: Any, index: int) -> Any:
     """A private recording; whatever is wrong with it gives the one message."""
-    with unnamed():
+    with hide_private_names():
         return collection[index]
 
 
@@ -123,7 +123,7 @@ def classes_of(collection: Collection[Any]) -> tuple[str, ...]:
     return collection.activities
 
 
-class Apart:
+class PublicFingerprints:
     """Knows public records by their fingerprints, and refuses a private one that is among them.
 
     Args:
@@ -140,7 +140,7 @@ class Apart:
         """Over all of them: it says which public records a guarantee speaks of."""
         return hashlib.sha256("".join(sorted(self._known)).encode()).hexdigest()
 
-    def check(self, private: Any) -> None:
+    def refuse_public(self, private: Any) -> None:
         """Raise if it is one of the public records, or shows one of their people."""
         if pixels_sha256(private) in self._known:
             raise BadInput(
@@ -166,9 +166,9 @@ def pixels_sha256(recording: Video | Photo | Signal) -> str:
     return found.hexdigest()
 
 
-_MOST = 64
+_MAX_RUNS = 64
 # one promise for all runs
-_FIXED = ("unit", "relation", "delta", "class_weights", "private", "form")
+_FIXED_FIELDS = ("unit", "relation", "delta", "class_weights", "private", "form")
 
 
 def methods_of(method: Method, grid: str) -> list[tuple[dict[str, Any], Method]]:
@@ -183,11 +183,11 @@ def methods_of(method: Method, grid: str) -> list[tuple[dict[str, Any], Method]]
         >>> [chosen for chosen, _ in methods_of(DpSgd(epsilon=8.0, unit="video"), "batch=8,16")]
         [{'batch': 8}, {'batch': 16}]
     """
-    axes = dict(_axis(method, part) for part in grid.split())
+    axes = dict(_parse_axis(method, part) for part in grid.split())
     if not axes or len(axes) < len(grid.split()):
         raise ValueError(f"Expected different fields in --grid, got {grid!r}.")
-    if math.prod(map(len, axes.values())) > _MOST:
-        raise ValueError(f"Expected at most {_MOST} runs in --grid; every one is paid for.")
+    if math.prod(map(len, axes.values())) > _MAX_RUNS:
+        raise ValueError(f"Expected at most {_MAX_RUNS} runs in --grid; every one is paid for.")
     found = []
     for values in itertools.product(*axes.values()):
         chosen = dict(zip(axes, values, strict=True))
@@ -205,12 +205,12 @@ def target_of(target: Path, number: int) -> Path:
     return target.with_name(f"{target.stem}-{number}{target.suffix}")
 
 
-def _axis(method: Method, part: str) -> tuple[str, list[Any]]:
+def _parse_axis(method: Method, part: str) -> tuple[str, list[Any]]:
     name, equals, values = part.partition("=")
     hints = typing.get_type_hints(type(method))
-    known = [f.name for f in dataclasses.fields(method) if f.name not in _FIXED]
+    known = [f.name for f in dataclasses.fields(method) if f.name not in _FIXED_FIELDS]
     if name not in known:
-        raise ValueError(_check.unknown("field in --grid", name, known))
+        raise ValueError(_check.describe_unknown("field in --grid", name, known))
     kind = hints[name] if hints[name] in (int, float) else str
     try:
         found = [kind(value) for value in values.split(",")]

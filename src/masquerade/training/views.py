@@ -32,8 +32,11 @@ from masquerade.recordings import Video
 
 KERNEL_PX = 25  # [sivangi2025, Sec. 4.1]: 25 x 25, sigma 10
 SIGMA_PX = 10.0
-_LEVELS = 256
-_SHEET, _SHOWN_PX = 36, 320  # pictures that are shown to whoever wants to look, and their size
+_NUM_LEVELS = 256
+_SHEET_PICTURES, _SHOWN_PX = (
+    36,
+    320,
+)  # pictures that are shown to whoever wants to look, and their size
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,45 +63,47 @@ class Psi:
                 "picture itself; take larger blocks."
             )
 
-    def levels(self, pictures: np.ndarray) -> np.ndarray:
+    def compute_levels(self, pictures: np.ndarray) -> np.ndarray:
         """All that is public of pictures (..., H, W, 3) uint8: whole numbers, fewer or fewer bits.
 
         Example:
             >>> white = np.full((4, 6, 3), 255, np.uint8)
-            >>> Psi(block=4, bits=2).levels(white)[..., 0].tolist()
+            >>> Psi(block=4, bits=2).compute_levels(white)[..., 0].tolist()
             [[3, 3]]
         """
         if pictures.dtype != np.uint8:
             raise TypeError(f"Expected pictures of uint8, got {pictures.dtype}.")
         if self.kind == "blur":
-            return _blurred(pictures)
+            return _blur_pictures(pictures)
         total, pixels = pictures.astype(np.int64), np.ones(pictures.shape[-3:-1], np.int64)
         for axis, size in ((-3, pictures.shape[-3]), (-2, pictures.shape[-2])):
             starts = np.arange(0, size, self.block)
             total = np.add.reduceat(total, starts, axis=axis)
             pixels = np.add.reduceat(pixels, starts, axis=axis + 1)
         # whole numbers: the same on every machine
-        found: np.ndarray = (total << self.bits) // (_LEVELS * pixels[..., None])
+        found: np.ndarray = (total << self.bits) // (_NUM_LEVELS * pixels[..., None])
         return found.astype(np.uint8)
 
-    def pictures(self, levels: np.ndarray, size: tuple[int, int]) -> np.ndarray:
+    def render_pictures(self, levels: np.ndarray, size: tuple[int, int]) -> np.ndarray:
         """Public pictures (..., H, W, 3) uint8 as a network wants to see them, from levels alone.
 
         Means of blocks are drawn at the blocks' middles, and run into each other between them.
         """
         if self.kind == "blur":
             return levels
-        grey = (levels.astype(np.float32) + 0.5) * (_LEVELS >> self.bits) - 0.5
+        grey = (levels.astype(np.float32) + 0.5) * (_NUM_LEVELS >> self.bits) - 0.5
         for axis, pixels in ((-3, size[0]), (-2, size[1])):
-            grey = _stretched(grey, axis, pixels, self.block)
+            grey = _stretch_blocks(grey, axis, pixels, self.block)
         return np.asarray(np.clip(np.rint(grey), 0, 255), np.uint8)
 
     def __call__(self, pictures: np.ndarray) -> np.ndarray:
         """The public pictures of pictures (..., H, W, 3) uint8, of the same size."""
-        return self.pictures(self.levels(pictures), (pictures.shape[-3], pictures.shape[-2]))
+        return self.render_pictures(
+            self.compute_levels(pictures), (pictures.shape[-3], pictures.shape[-2])
+        )
 
     @property
-    def said(self) -> str:
+    def rule_description(self) -> str:
         """In words."""
         if self.kind == "blur":
             return (
@@ -110,7 +115,7 @@ class Psi:
             "a channel"
         )
 
-    def mark(self, *, is_photo: bool) -> bytes:
+    def hash_rule(self, *, is_photo: bool) -> bytes:
         """A hash of the rule: of one recording two rules could together show more than each.
 
         Photos had blocks on their crops once, which is another rule.
@@ -146,7 +151,7 @@ class PublicPictures:
         self._digest = hashlib.sha256()
         self._kept: list[np.ndarray] = []
 
-    def made(self, psi: Psi, pictures: np.ndarray, *, cut: str = "") -> np.ndarray:
+    def add_pictures(self, psi: Psi, pictures: np.ndarray, *, cut: str = "") -> np.ndarray:
         """Psi of a recording's pictures (..., H, W, 3), taken in as well.
 
         Args:
@@ -154,11 +159,11 @@ class PublicPictures:
             pictures: whole, on their own pixels.
             cut: what is cut out of them afterwards, which is public too.
         """
-        levels = psi.levels(pictures)
-        found = psi.pictures(levels, (pictures.shape[-3], pictures.shape[-2]))
+        levels = psi.compute_levels(pictures)
+        found = psi.render_pictures(levels, (pictures.shape[-3], pictures.shape[-2]))
         self._digest.update(f"{levels.shape}{cut}".encode())
         self._digest.update(np.ascontiguousarray(levels).tobytes())
-        if len(self._kept) < _SHEET:
+        if len(self._kept) < _SHEET_PICTURES:
             step = -(-max(found.shape[-3:-1]) // _SHOWN_PX)
             self._kept.append(found.reshape(-1, *found.shape[-3:])[0, ::step, ::step])
         return found
@@ -181,7 +186,7 @@ class PublicPictures:
         return found
 
 
-def _stretched(grey: np.ndarray, axis: int, pixels: int, block: int) -> np.ndarray:
+def _stretch_blocks(grey: np.ndarray, axis: int, pixels: int, block: int) -> np.ndarray:
     """Blocks along an axis as pixels, each between the middles of two blocks."""
     held = np.moveaxis(grey, axis, 0)
     place = np.clip((np.arange(pixels) + 0.5) / block - 0.5, 0, len(held) - 1)
@@ -192,7 +197,7 @@ def _stretched(grey: np.ndarray, axis: int, pixels: int, block: int) -> np.ndarr
     return np.moveaxis(found, 0, axis)
 
 
-def _blurred(pictures: np.ndarray) -> np.ndarray:
+def _blur_pictures(pictures: np.ndarray) -> np.ndarray:
     """A Gaussian of 25 x 25 pixels, rounded: never kept as anything finer than uint8."""
     reach = KERNEL_PX // 2
     weights = np.exp(-0.5 * (np.arange(-reach, reach + 1) / SIGMA_PX) ** 2)
@@ -203,44 +208,44 @@ def _blurred(pictures: np.ndarray) -> np.ndarray:
     return np.asarray(np.clip(np.rint(found), 0, 255), np.uint8)
 
 
-FILL = 114  # grey, near the mean that networks are normalised by; public
+FILL_LEVEL = 114  # grey, near the mean that networks are normalised by; public
 # In 4:2:0 video 2 x 2 pixels share one colour, and swscale's bicubic filter carries it on, up to 5
 # pixels from any of them (6 where lines are interlaced).
 BORDER_PX = 6
 
 
-class Private(StrEnum):
+class PrivateSide(StrEnum):
     """Which side of the person mask is private."""
 
     BACKGROUND = "background"
     PERSON = "person"
 
 
-def public_view(video: Video, private: Private) -> np.ndarray:
+def public_view(video: Video, private: PrivateSide) -> np.ndarray:
     """What of a video is public, on grey; less of it where it was decoded from a file."""
-    return on_grey(video.frames, ~hidden_of(video, private))
+    return on_grey(video.frames, ~find_hidden_pixels(video, private))
 
 
-def private_view(video: Video, private: Private) -> np.ndarray:
+def private_view(video: Video, private: PrivateSide) -> np.ndarray:
     """What of a video is private, on grey: all that its public view hides, and nothing else."""
-    return on_grey(video.frames, hidden_of(video, private))
+    return on_grey(video.frames, find_hidden_pixels(video, private))
 
 
 def on_grey(frames: np.ndarray, is_kept: np.ndarray) -> np.ndarray:
     """Frames (..., 3) as they are where a pixel is kept (...), and the constant elsewhere."""
-    return np.where(is_kept[..., None], frames, np.uint8(FILL))
+    return np.where(is_kept[..., None], frames, np.uint8(FILL_LEVEL))
 
 
-def hidden_of(video: Video, private: Private) -> np.ndarray:
+def find_hidden_pixels(video: Video, private: PrivateSide) -> np.ndarray:
     """(T, H, W): which pixels of a video nothing may use without noise; from its public mask."""
     border = BORDER_PX if video.is_decoded else 0
-    return hidden(video.frames, video.person_mask, private, border=border)
+    return mask_hidden(video.frames, video.person_mask, private, border=border)
 
 
-def filled(
+def fill_private(
     frames: np.ndarray,
     person_mask: np.ndarray | None,
-    private: Private,
+    private: PrivateSide,
     *,
     border: int = BORDER_PX,
 ) -> np.ndarray:
@@ -252,19 +257,19 @@ def filled(
         private: which side is.
         border: pixels up, down, left and right of a private one that are filled with it.
     """
-    return on_grey(frames, ~hidden(frames, person_mask, private, border=border))
+    return on_grey(frames, ~mask_hidden(frames, person_mask, private, border=border))
 
 
-def hidden(
-    frames: np.ndarray, person_mask: np.ndarray | None, private: Private, *, border: int
+def mask_hidden(
+    frames: np.ndarray, person_mask: np.ndarray | None, private: PrivateSide, *, border: int
 ) -> np.ndarray:
-    """(T, H, W): private pixels and those near one; arguments as in `filled`."""
+    """(T, H, W): private pixels and those near one; arguments as in `fill_private`."""
     if person_mask is None:
         raise BadInput("Expected a person mask with every video, got one without; give --masks.")
     _check.shape("T H W", frames=frames[..., 0], person_mask=person_mask)
-    found = person_mask if private is Private.PERSON else ~person_mask
+    found = person_mask if private is PrivateSide.PERSON else ~person_mask
     for axis in (1, 2):
-        found = _grown(found, border, axis)
+        found = _grow_mask(found, border, axis)
     return found
 
 
@@ -288,7 +293,7 @@ def in_tokens(covered: np.ndarray, tokens: tuple[int, ...]) -> np.ndarray:
     return covered
 
 
-def _grown(hidden: np.ndarray, border: int, axis: int) -> np.ndarray:
+def _grow_mask(hidden: np.ndarray, border: int, axis: int) -> np.ndarray:
     """Where something is hidden within ``border`` places along an axis."""
     before = np.moveaxis(hidden, axis, 0)
     found = before.copy()
@@ -298,7 +303,7 @@ def _grown(hidden: np.ndarray, border: int, axis: int) -> np.ndarray:
     return np.moveaxis(found, 0, axis)
 
 
-def segments(frames: np.ndarray, *, count: int, length: int) -> np.ndarray:
+def spread_segments(frames: np.ndarray, *, count: int, length: int) -> np.ndarray:
     """(count, length, H, W, 3): stretches spread evenly; a short video is played to and fro.
 
     The rule looks at the number of frames alone, which is public.
@@ -317,15 +322,15 @@ def segments(frames: np.ndarray, *, count: int, length: int) -> np.ndarray:
     return found
 
 
-def mark(video: Video) -> bytes:
+def hash_mask_source(video: Video) -> bytes:
     """A hash of what decides which pixels of a video are public; empty where it has no mask."""
     if video.person_mask is None:
         return b""
-    found = bytes.fromhex(fingerprint([video.person_mask]))
+    found = bytes.fromhex(hash_masks([video.person_mask]))
     return hashlib.sha256(b"decoded" + found).digest() if video.is_decoded else found
 
 
-def fingerprint(masks: list[np.ndarray]) -> str:
+def hash_masks(masks: list[np.ndarray]) -> str:
     """SHA-256 over all masks, which are public: it says which ones a guarantee speaks of."""
     digest = hashlib.sha256()
     for mask in masks:

@@ -16,23 +16,23 @@ from typing import Any
 import numpy as np
 
 from masquerade import _check
-from masquerade._formatting import up_decimals
+from masquerade._formatting import round_up_decimals
 from masquerade._optional import special
-from masquerade.accounting.votes import Aggregator, Terms, scale_for
+from masquerade.accounting.votes import Aggregator, VoteTerms, find_vote_scale
 from masquerade.events import DpEvent
 from masquerade.guarantee import Accountant, Relation
-from masquerade.noise import Noise, grid_for, to_grid
+from masquerade.noise import Noise, find_grid, round_to_grid
 
-_MOST_SCALE = 2.0**30  # cells of a grid of 1, beyond which noise is not sampled
-_ROWS = 1 << 13  # queries at a time
-_FEW_MOMENTS = 8  # that the published accountants tried
+_MAX_SCALE = 2.0**30  # cells of a grid of 1, beyond which noise is not sampled
+_QUERIES_PER_BLOCK = 1 << 13  # queries at a time
+_MAX_PAPER_MOMENTS = 8  # that the published accountants tried
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ballot:
     """How votes are counted. All of it is public; the counts never are.
 
-    The event and its epsilon are of *one* call of `answers`, whatever the teachers voted.
+    The event and its epsilon are of *one* call of `sample_answers`, whatever the teachers voted.
 
     Args:
         aggregator: gnmax, lnmax, gumbel or confident.
@@ -44,10 +44,10 @@ class Ballot:
         cap: confident alone: the most queries that are answered.
 
     Example:
-        >>> ballot = calibrated("gnmax", epsilon=2.0, delta=1e-5, queries=100)
-        >>> ballot.epsilon(1e-5)
+        >>> ballot = calibrate_ballot("gnmax", epsilon=2.0, delta=1e-5, queries=100)
+        >>> ballot.compute_epsilon(1e-5)
         2.0
-        >>> ballot.answers(np.array([[400, 3], [1, 402]]), Noise()).tolist()
+        >>> ballot.sample_answers(np.array([[400, 3], [1, 402]]), Noise()).tolist()
         [0, 1]
     """
 
@@ -60,13 +60,13 @@ class Ballot:
     cap: int | None = None
 
     def __post_init__(self) -> None:
-        self._terms()
+        self._build_terms()
         for name in ("scale", "threshold_std"):
             value = getattr(self, name)
             if value is None:
                 continue
             _check.positive(**{name: value})
-            if value >= _MOST_SCALE:
+            if value >= _MAX_SCALE:
                 raise ValueError(f"Expected {name} below 2^30, got {name}={value:g}; ask less.")
         if (self.threshold is not None) != (self.aggregator == "confident"):
             raise ValueError(
@@ -78,44 +78,46 @@ class Ballot:
 
     def event(self, relation: Relation) -> DpEvent:
         """All queries, for an accountant that reads the event under ``relation``."""
-        return self._terms().event(self.scale, relation=relation)
+        return self._build_terms().make_event(self.scale, relation=relation)
 
-    def epsilon(self, delta: float) -> float:
+    def compute_epsilon(self, delta: float) -> float:
         """Whatever the votes were, under every relation; rounded up to four decimals."""
-        return up_decimals(_proved(self, delta)[0])
+        return round_up_decimals(_prove_epsilon(self, delta)[0])
 
-    def accountant(self, delta: float) -> Accountant:
+    def find_accountant(self, delta: float) -> Accountant:
         """The bound that gave this epsilon."""
-        return _proved(self, delta)[1]
+        return _prove_epsilon(self, delta)[1]
 
-    def answers(self, counts: np.ndarray, noise: Noise) -> np.ndarray:
+    def sample_answers(self, counts: np.ndarray, noise: Noise) -> np.ndarray:
         """The winning class of each query; -1 where a confident ballot does not answer.
 
         Args:
             counts: (Q, K) votes of Q queries for K classes, whole numbers; left as they are.
             noise: where randomness comes from.
         """
-        counts = self._checked(counts)
+        counts = self._check_counts(counts)
         if self.threshold is None or self.threshold_std is None:
-            return self._winners(counts, noise)
+            return self._sample_winners(counts, noise)
         largest = counts.max(axis=1, keepdims=True)
-        is_sure = _noisy(largest, "gaussian", self.threshold_std, noise)[:, 0] >= self.threshold
+        is_sure = (
+            _add_vote_noise(largest, "gaussian", self.threshold_std, noise)[:, 0] >= self.threshold
+        )
         answered = np.flatnonzero(is_sure)[: self.cap]
         found = np.full(len(counts), -1, dtype=np.int64)
-        found[answered] = self._winners(counts[answered], noise)
+        found[answered] = self._sample_winners(counts[answered], noise)
         return found
 
-    def _winners(self, counts: np.ndarray, noise: Noise) -> np.ndarray:
+    def _sample_winners(self, counts: np.ndarray, noise: Noise) -> np.ndarray:
         if self.aggregator == "gumbel":
-            return noise.gumbel_argmax(counts, self.scale)
+            return noise.sample_gumbel_argmax(counts, self.scale)
         law = "laplace" if self.aggregator == "lnmax" else "gaussian"
         found = np.empty(len(counts), dtype=np.int64)
-        for start in range(0, len(counts), _ROWS):
-            rows = slice(start, start + _ROWS)
-            found[rows] = _noisy(counts[rows], law, self.scale, noise).argmax(axis=1)
+        for start in range(0, len(counts), _QUERIES_PER_BLOCK):
+            rows = slice(start, start + _QUERIES_PER_BLOCK)
+            found[rows] = _add_vote_noise(counts[rows], law, self.scale, noise).argmax(axis=1)
         return found
 
-    def _checked(self, counts: np.ndarray) -> np.ndarray:
+    def _check_counts(self, counts: np.ndarray) -> np.ndarray:
         """The counts, if they are votes; messages never say what is in them."""
         _check.shape("Q K", counts=counts)
         if not np.issubdtype(counts.dtype, np.integer):
@@ -129,8 +131,8 @@ class Ballot:
             raise ValueError("Expected at least one class, and no negative counts.")
         return counts
 
-    def _terms(self) -> Terms:
-        return Terms(
+    def _build_terms(self) -> VoteTerms:
+        return VoteTerms(
             aggregator=self.aggregator,
             queries=self.queries,
             shards_per_subject=self.teachers_per_subject,
@@ -139,7 +141,7 @@ class Ballot:
         )
 
 
-def calibrated(
+def calibrate_ballot(
     aggregator: Aggregator, *, epsilon: float, delta: float, queries: int, **fields: Any
 ) -> Ballot:
     """A ballot whose epsilon, as it is printed, is at most the target and close to it.
@@ -152,24 +154,24 @@ def calibrated(
         fields: its others, but for its scale.
     """
     rough = Ballot(aggregator=aggregator, queries=queries, scale=1.0, **fields)
-    return replace(rough, scale=scale_for(rough._terms(), epsilon=epsilon, delta=delta))
+    return replace(rough, scale=find_vote_scale(rough._build_terms(), epsilon=epsilon, delta=delta))
 
 
 @lru_cache(maxsize=256)
-def _proved(ballot: Ballot, delta: float) -> tuple[float, Accountant]:
-    return ballot._terms().proved(ballot.scale, delta=delta)
+def _prove_epsilon(ballot: Ballot, delta: float) -> tuple[float, Accountant]:
+    return ballot._build_terms().prove_epsilon(ballot.scale, delta=delta)
 
 
-def _noisy(counts: np.ndarray, law: str, scale: float, noise: Noise) -> np.ndarray:
-    grid = min(grid_for(scale), 1.0)
-    draw = noise.laplace if law == "laplace" else noise.gaussian
+def _add_vote_noise(counts: np.ndarray, law: str, scale: float, noise: Noise) -> np.ndarray:
+    grid = min(find_grid(scale), 1.0)
+    draw = noise.sample_laplace if law == "laplace" else noise.sample_gaussian
     found = draw(scale, counts.shape, grid=grid)
-    found += to_grid(counts, grid)
+    found += round_to_grid(counts, grid)
     return found
 
 
 @dataclass(frozen=True, kw_only=True)
-class Estimate:
+class PrivateEstimate:
     """What the papers' data-dependent analysis prints: a private statistic, never a guarantee.
 
     Args:
@@ -185,7 +187,7 @@ class Estimate:
 
 def data_dependent_epsilon(
     counts: np.ndarray, ballot: Ballot, *, delta: float, orders: int = 512
-) -> Estimate:
+) -> PrivateEstimate:
     """The papers' figure for these very votes.
 
     It is computed from the votes, so it is private itself: publishing it, or letting it decide
@@ -207,7 +209,7 @@ def data_dependent_epsilon(
         raise ValueError(
             f"Expected lnmax or gnmax, got {ballot.aggregator}; no such analysis is published."
         )
-    gaps = np.sort(ballot._checked(counts).astype(np.float64), axis=1)
+    gaps = np.sort(ballot._check_counts(counts).astype(np.float64), axis=1)
     gaps = gaps[:, -1:] - gaps[:, :-1]  # (Q, K-1), behind the most voted class
     moments = np.arange(1.0, orders + 1)
     cost = _laplace_cost if ballot.aggregator == "lnmax" else _gaussian_cost
@@ -216,10 +218,10 @@ def data_dependent_epsilon(
         for row, times in zip(*np.unique(gaps, axis=0, return_counts=True), strict=True):
             total += times * cost(row, ballot.scale, ballot.teachers_per_subject, moments)
     found = (total + math.log(1 / delta)) / moments
-    return Estimate(
+    return PrivateEstimate(
         value=float(found.min()),
-        value_at_8_moments=float(found[:_FEW_MOMENTS].min()),
-        floor=math.log(1 / delta) / _FEW_MOMENTS,
+        value_at_8_moments=float(found[:_MAX_PAPER_MOMENTS].min()),
+        floor=math.log(1 / delta) / _MAX_PAPER_MOMENTS,
     )
 
 

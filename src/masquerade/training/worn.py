@@ -18,12 +18,12 @@ from masquerade.errors import BadInput
 from masquerade.networks.network import Network
 from masquerade.recordings import Signal
 from masquerade.training.method import Method
-from masquerade.training.partition import MOSTLY, Stretch, step_of, windows_of
-from masquerade.training.student import probabilities
+from masquerade.training.partition import MIN_ACTIVITY_SHARE, Stretch, step_of, windows_of
+from masquerade.training.student import predict_probabilities
 from masquerade.training.units import private_item
 
 
-class Wearers:
+class SignalReader:
     """Turns private signals into what a network's trunk is given, one at a time.
 
     Args:
@@ -41,11 +41,11 @@ class Wearers:
         self.method, self._network, self._classes = method, network, classes
         self._known = known
 
-    def rows(self, recording: Any) -> tuple[dict[str, Any], list[int]]:
+    def make_training_rows(self, recording: Any) -> tuple[dict[str, Any], list[int]]:
         """Its windows, and their classes; -1 where it has fewer."""
         signal = signal_of(recording)
         check_alike([signal], self._known)  # looks at what is public, never at its numbers
-        values, found = chosen(
+        values, found = choose_windows(
             signal,
             window=self._network.length,
             most=self.method.segments,
@@ -58,7 +58,7 @@ def public_signals(
     public: Collection[Any] | Sequence[Signal], network: Network
 ) -> Sequence[Signal]:
     """Recordings of other people, by which channels are normalised without noise."""
-    found = read(public)
+    found = read_signals(public)
     check_alike([], found)
     longest = max(len(signal.values) for signal in found)
     if longest < network.length:
@@ -69,7 +69,7 @@ def public_signals(
     return found
 
 
-def read(
+def read_signals(
     collection: Collection[Any] | Sequence[Signal],
     *,
     is_private: bool = False,
@@ -104,7 +104,7 @@ def public_windows(signals: Sequence[Signal], window: int, *, overlap: float = 0
         for signal in signals
         for start in range(0, len(signal.values) - window + 1, step_of(window, overlap))
         if signal.activity is None
-        or (signal.activity[start : start + window] >= 0).mean() >= MOSTLY
+        or (signal.activity[start : start + window] >= 0).mean() >= MIN_ACTIVITY_SHARE
     ]
     if not found:
         raise BadInput(
@@ -114,7 +114,7 @@ def public_windows(signals: Sequence[Signal], window: int, *, overlap: float = 0
     return np.stack(found)
 
 
-def labelled_windows(
+def cut_labelled_windows(
     signals: Sequence[Signal], window: int, *, classes: int, overlap: float = 0.5
 ) -> tuple[np.ndarray, np.ndarray]:
     """Windows of signals, and the class that fills each."""
@@ -143,14 +143,14 @@ def check_alike(private: Sequence[Signal], public: Sequence[Signal]) -> None:
         )
 
 
-def chosen(
+def choose_windows(
     signal: Signal, *, window: int, most: int, classes: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """(most, window, C) windows and (most,) classes, spread evenly over those that have a class.
 
     The rule looks at this recording alone. Where it has fewer, zeros follow, with the class -1.
     """
-    values, found = labelled_windows([signal], window, classes=classes)
+    values, found = cut_labelled_windows([signal], window, classes=classes)
     count = min(most, len(found))
     places = (2 * np.arange(count) + 1) * len(found) // max(1, 2 * count)  # the middle of each part
     picked = np.zeros((most, window, signal.values.shape[1]), np.float32)
@@ -160,7 +160,7 @@ def chosen(
     return picked, labels
 
 
-def guesses(
+def predict_segments(
     net: Any,
     network: Network,
     collection: Collection[Any],
@@ -168,7 +168,7 @@ def guesses(
     progress: Callable[[int, int], None],
 ) -> tuple[np.ndarray, np.ndarray]:
     """What a network says of every window that one activity fills, and what is right."""
-    signals = read(collection, progress=progress)
+    signals = read_signals(collection, progress=progress)
     for signal in signals:
         if signal.rate_hz != net.rate_hz or signal.values.shape[1] != len(net.mean):
             raise BadInput(
@@ -177,7 +177,9 @@ def guesses(
             )
         if signal.activity is None:
             raise BadInput("Expected labelled signals to test on, got one without labels.")
-    windows, right = labelled_windows(signals, network.length, classes=len(collection.activities))
+    windows, right = cut_labelled_windows(
+        signals, network.length, classes=len(collection.activities)
+    )
     if not len(right):
         raise BadInput("Expected at least one window with a known activity, got none.")
-    return probabilities(net, windows).argmax(axis=1), right
+    return predict_probabilities(net, windows).argmax(axis=1), right

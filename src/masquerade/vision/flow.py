@@ -8,12 +8,12 @@ from enum import StrEnum
 import numpy as np
 
 from masquerade import _check
-from masquerade._optional import Later
+from masquerade._optional import lazy_module
 
-cv2 = Later("cv2", extra="vision")
+cv2 = lazy_module("cv2", extra="vision")
 
 
-_SMALLEST = 64  # the estimator reads past its buffers on narrower frames
+_MIN_SIDE_PX = 64  # the estimator reads past its buffers on narrower frames
 
 
 class FlowPreset(StrEnum):
@@ -35,9 +35,9 @@ class OpticalFlow:
     preset: str = "medium"
 
     def __post_init__(self) -> None:
-        _check.choice(FlowPreset, preset=self.preset)
+        _check.parse_choice(FlowPreset, preset=self.preset)
 
-    def back(self, now: np.ndarray, before: np.ndarray) -> np.ndarray:
+    def estimate_back_flow(self, now: np.ndarray, before: np.ndarray) -> np.ndarray:
         """(H, W, 2) float32, right and down in pixels: ``now`` at x shows ``before`` at x + back.
 
         Args:
@@ -51,23 +51,25 @@ class OpticalFlow:
             if self.preset == FlowPreset.FAST
             else cv2.DISOPTICAL_FLOW_PRESET_MEDIUM
         )
-        found = cv2.DISOpticalFlow_create(speed).calc(brightness(now), brightness(before), None)
+        found = cv2.DISOpticalFlow_create(speed).calc(
+            compute_brightness(now), compute_brightness(before), None
+        )
         return np.ascontiguousarray(found[:height, :width])
 
 
-def brightness(frame: np.ndarray) -> np.ndarray:
+def compute_brightness(frame: np.ndarray) -> np.ndarray:
     """(H, W) uint8 of a frame, at least as large as the flow estimator needs."""
     grey = cv2.cvtColor(np.ascontiguousarray(frame), cv2.COLOR_RGB2GRAY)
-    below, right = (max(0, _SMALLEST - size) for size in grey.shape)
+    below, right = (max(0, _MIN_SIDE_PX - size) for size in grey.shape)
     return np.pad(grey, ((0, below), (0, right)), mode="edge")
 
 
-def warped(picture: np.ndarray, back: np.ndarray, *, is_nearest: bool = False) -> np.ndarray:
+def warp_picture(picture: np.ndarray, back: np.ndarray, *, is_nearest: bool = False) -> np.ndarray:
     """What ``picture`` shows at x + back(x); its edges continue outside.
 
     Args:
         picture: (H, W) or (H, W, C), a frame or any field of numbers.
-        back: (H, W, 2), as `OpticalFlow.back` gives it.
+        back: (H, W, 2), as `OpticalFlow.estimate_back_flow` gives it.
         is_nearest: take the nearest pixel instead of a mean of four, which keeps the spread of
             noise.
     """

@@ -27,19 +27,19 @@ from typing import Any
 
 import numpy as np
 
-from masquerade._optional import Later
+from masquerade._optional import lazy_module
 from masquerade.errors import BadInput, MissingExtra
 from masquerade.io import devices, downloads
 
-reading = Later("google.protobuf.message", extra="vision")
+reading = lazy_module("google.protobuf.message", extra="vision")
 
-descriptor_pb2 = Later("google.protobuf.descriptor_pb2", extra="vision")
+descriptor_pb2 = lazy_module("google.protobuf.descriptor_pb2", extra="vision")
 
-message_factory = Later("google.protobuf.message_factory", extra="vision")
+message_factory = lazy_module("google.protobuf.message_factory", extra="vision")
 
-onnxruntime = Later("onnxruntime", extra="vision")
+onnxruntime = lazy_module("onnxruntime", extra="vision")
 
-litert = Later("ai_edge_litert.interpreter", extra="masks")
+litert = lazy_module("ai_edge_litert.interpreter", extra="masks")
 
 
 @dataclass(frozen=True)
@@ -54,22 +54,22 @@ class NetworkFile:
     asset: str
     own: Path | None = None
 
-    def path(self) -> Path:
+    def find_path(self) -> Path:
         """The file; the asset is fetched if it is not in the cache.
 
         Raises:
             BadInput: if the asset is not what it should be.
             OSError: if no place that has it can be reached.
         """
-        return downloads.fetch(self.asset) if self.own is None else self.own
+        return downloads.fetch_asset(self.asset) if self.own is None else self.own
 
     def __str__(self) -> str:
         if self.own is not None:
             return self.own.name
-        return f"{self.asset} SHA-256 {downloads.find(self.asset).sha256}"
+        return f"{self.asset} SHA-256 {downloads.find_asset(self.asset).sha256}"
 
 
-def in_words(*files: NetworkFile) -> str:
+def describe_network_files(*files: NetworkFile) -> str:
     """What looked, for a report or a receipt."""
     return ", ".join(map(str, files))
 
@@ -161,14 +161,14 @@ def open_session(model: bytes, name: str) -> Any:
         BadInput: if it is no ONNX network.
         MissingExtra: if onnxruntime cannot use the chosen device.
     """
-    options, providers = _options(), _providers()
+    options, providers = _make_session_options(), _list_providers()
     try:
         return onnxruntime.InferenceSession(model, options, providers=providers)
     except Exception as error:  # onnxruntime's errors have no class in common
         raise BadInput(f"Expected an ONNX network in {name}, got: {error}.") from error
 
 
-def _options() -> Any:
+def _make_session_options() -> Any:
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3  # errors
     options.intra_op_num_threads = num_threads()
@@ -177,17 +177,17 @@ def _options() -> Any:
     return options
 
 
-def _providers() -> list[Any]:
+def _list_providers() -> list[Any]:
     """Where the network runs, in onnxruntime's words: on the device that is chosen."""
     if devices.is_cpu():
         return [_CPU]
     if _GPU not in onnxruntime.get_available_providers():
         raise MissingExtra(
-            f"Expected an onnxruntime that can use {devices.chosen()}, got one that cannot; "
+            f"Expected an onnxruntime that can use {devices.device_name()}, got one that cannot; "
             "install "
             "onnxruntime-gpu in place of onnxruntime, or leave out --device."
         )
-    return [(_GPU, {"device_id": devices.chosen().partition(":")[2] or "0"}), _CPU]
+    return [(_GPU, {"device_id": devices.device_name().partition(":")[2] or "0"}), _CPU]
 
 
 def num_threads() -> int:
@@ -216,7 +216,7 @@ class LiteNetwork:
         if not path.is_file():
             raise BadInput(f"Expected a TFLite network at {path}; there is no such file.")
         try:
-            with _quietly():
+            with _silence_stderr():
                 self._run = litert.Interpreter(model_path=str(path), num_threads=_num_threads())
                 self._run.allocate_tensors()
         except (ValueError, RuntimeError) as error:
@@ -247,7 +247,7 @@ class LiteNetwork:
 
 
 @contextlib.contextmanager
-def _quietly() -> Iterator[None]:
+def _silence_stderr() -> Iterator[None]:
     """TFLite says below Python, on the error stream, how it runs; what goes wrong is raised."""
     sys.stderr.flush()
     kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)

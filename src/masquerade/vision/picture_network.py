@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from masquerade._optional import Later
+from masquerade._optional import lazy_module
 from masquerade.errors import BadInput
 from masquerade.io import devices
 from masquerade.vision.network_files import open_session
@@ -23,9 +23,9 @@ from masquerade.vision.network_files import open_session
 if TYPE_CHECKING:
     from masquerade._torch import torch
 else:
-    torch = Later("torch", extra="train")
+    torch = lazy_module("torch", extra="train")
 
-cv2 = Later("cv2", extra="vision")
+cv2 = lazy_module("cv2", extra="vision")
 
 
 _ZIP = b"PK\x03\x04"  # how a TorchScript file begins
@@ -40,7 +40,7 @@ class AxisOrder(StrEnum):
     NHWC = "nhwc"
 
 
-class Colours(StrEnum):
+class ColourOrder(StrEnum):
     """In which order a network takes colours."""
 
     RGB = "rgb"
@@ -48,7 +48,7 @@ class Colours(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Convention:
+class PictureConvention:
     """What a network takes and gives.
 
     Args:
@@ -80,7 +80,7 @@ class PictureNetwork:
     name: str
     run: _Run
     dtype: str
-    convention: Convention
+    convention: PictureConvention
 
     def __call__(self, frame: np.ndarray) -> np.ndarray:
         """One frame (H, W, 3) uint8 as the network draws it, of the same size.
@@ -88,20 +88,20 @@ class PictureNetwork:
         Raises:
             BadInput: if what it gives is no picture of the size that it was given.
         """
-        shown = self._fitted(np.ascontiguousarray(frame))
-        given = self.run(self._asked(shown))
-        drawn = self._levels(self._checked(given, shown.shape))
+        shown = self._fit_frame(np.ascontiguousarray(frame))
+        given = self.run(self._make_network_input(shown))
+        drawn = self._convert_levels(self._check_network_output(given, shown.shape))
         if self.convention.size is not None:
-            return _stretched(drawn, frame.shape[0], frame.shape[1])
+            return _stretch_frame(drawn, frame.shape[0], frame.shape[1])
         return np.ascontiguousarray(drawn[: frame.shape[0], : frame.shape[1]])
 
-    def _fitted(self, frame: np.ndarray) -> np.ndarray:
+    def _fit_frame(self, frame: np.ndarray) -> np.ndarray:
         if self.convention.size is not None:
-            return _stretched(frame, *self.convention.size)
+            return _stretch_frame(frame, *self.convention.size)
         below, right = (-side % self.convention.multiple for side in frame.shape[:2])
         return np.pad(frame, ((0, below), (0, right), (0, 0)), mode="edge")
 
-    def _asked(self, frame: np.ndarray) -> np.ndarray:
+    def _make_network_input(self, frame: np.ndarray) -> np.ndarray:
         """The picture as the network takes it, four axes."""
         how = self.convention
         low, high = (np.array(ends, np.float32) for ends in (how.low, how.high))
@@ -112,7 +112,7 @@ class PictureNetwork:
             values = values.round().clip(0, 255)
         return np.ascontiguousarray(values[None], dtype=self.dtype)
 
-    def _checked(self, given: Any, shape: tuple[int, ...]) -> np.ndarray:
+    def _check_network_output(self, given: Any, shape: tuple[int, ...]) -> np.ndarray:
         """What the network gave, (H, W, 3) float32 RGB."""
         wanted = (1, *shape) if self.convention.axes is AxisOrder.NHWC else (1, 3, *shape[:2])
         if not isinstance(given, np.ndarray) or given.shape != wanted:
@@ -129,13 +129,13 @@ class PictureNetwork:
         values = values if self.convention.axes is AxisOrder.NHWC else values.transpose(1, 2, 0)
         return np.asarray(values[..., ::-1] if self.convention.is_bgr else values)
 
-    def _levels(self, values: np.ndarray) -> np.ndarray:
+    def _convert_levels(self, values: np.ndarray) -> np.ndarray:
         low, high = self.convention.out_low, self.convention.out_high
         levels = (values - np.float32(low)) * np.float32(255 / (high - low))
         return np.ascontiguousarray(levels.round().clip(0, 255).astype(np.uint8))
 
 
-def load_network(model: bytes, name: str, convention: Convention) -> PictureNetwork:
+def load_network(model: bytes, name: str, convention: PictureConvention) -> PictureNetwork:
     """A network from a file's content.
 
     Raises:
@@ -155,13 +155,13 @@ def load_network(model: bytes, name: str, convention: Convention) -> PictureNetw
     wanted = inputs[0].name
     return PictureNetwork(
         name=name,
-        run=lambda picture: _run(session, {wanted: picture}, name),
+        run=lambda picture: _run_session(session, {wanted: picture}, name),
         dtype=_NUMBERS[inputs[0].type],
         convention=convention,
     )
 
 
-def _run(session: Any, asked: dict[str, np.ndarray], name: str) -> Any:
+def _run_session(session: Any, asked: dict[str, np.ndarray], name: str) -> Any:
     try:
         return session.run(None, asked)[0]
     except Exception as error:  # onnxruntime's errors have no class in common
@@ -172,7 +172,7 @@ def _run(session: Any, asked: dict[str, np.ndarray], name: str) -> Any:
         ) from error
 
 
-def _check_size(shape: list[int | str], name: str, convention: Convention) -> None:
+def _check_size(shape: list[int | str], name: str, convention: PictureConvention) -> None:
     """Refuse a size that a network has fixed otherwise."""
     sides = shape[2:] if convention.axes is AxisOrder.NCHW else shape[1:3]
     if convention.size is None and any(isinstance(side, int) for side in sides):
@@ -189,7 +189,7 @@ def _check_size(shape: list[int | str], name: str, convention: Convention) -> No
 
 
 def _torch_script(model: bytes, name: str) -> _Run:
-    where = devices.chosen()
+    where = devices.device_name()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # of the format itself
@@ -200,7 +200,7 @@ def _torch_script(model: bytes, name: str) -> _Run:
         first = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise BadInput(f"Expected a TorchScript network in {name}, got: {first}") from error
 
-    def run(picture: np.ndarray) -> Any:
+    def run_script(picture: np.ndarray) -> Any:
         with torch.inference_mode():
             try:
                 given = net(torch.from_numpy(picture).to(where))
@@ -212,10 +212,10 @@ def _torch_script(model: bytes, name: str) -> _Run:
                 ) from error
         return given.cpu().numpy() if isinstance(given, torch.Tensor) else given
 
-    return run
+    return run_script
 
 
-def _stretched(frame: np.ndarray, height: int, width: int) -> np.ndarray:
+def _stretch_frame(frame: np.ndarray, height: int, width: int) -> np.ndarray:
     """A frame of another size; made smaller by means."""
     if frame.shape[:2] == (height, width):
         return frame

@@ -49,28 +49,28 @@ def forward(block: Array, time: Array, high: Array, wide: Array) -> Array:
     """Coefficients (F, G, K) of a block (T, H, W), with the rows of three transforms."""
     frames, height, width = block.shape
     done = (block.reshape(-1, width) @ wide.T).reshape(frames, height, -1)
-    return _along(time, _along(high, done))
+    return _multiply_middle_axis(time, _multiply_middle_axis(high, done))
 
 
 def backward(band: Array, time: Array, high: Array, wide: Array) -> Array:
     """The block (T, H, W) of coefficients (F, G, K); the transpose of `forward`."""
-    return along_time(along_plane(band, high, wide), time)
+    return transform_along_time(transform_along_plane(band, high, wide), time)
 
 
-def along_plane(band: Array, high: Array, wide: Array) -> Array:
+def transform_along_plane(band: Array, high: Array, wide: Array) -> Array:
     """The first half of `backward`: pictures (F, H, W) of coefficients (F, G, K)."""
     first, rows, _ = band.shape
     done = (band.reshape(-1, band.shape[2]) @ wide).reshape(first, rows, -1)
     return high.T @ done
 
 
-def along_time(pictures: Array, time: Array) -> Array:
+def transform_along_time(pictures: Array, time: Array) -> Array:
     """The second half: the block (T, H, W) of pictures (F, H, W)."""
     flat = time.T @ pictures.reshape(len(pictures), -1)
     return flat.reshape(-1, *pictures.shape[1:])
 
 
-def _along(matrix: Array, block: Array) -> Array:
+def _multiply_middle_axis(matrix: Array, block: Array) -> Array:
     """Multiply along the middle axis, which comes out first: (A, B, C) to (b, A, C).
 
     One large product is much faster than many small ones, and the copy is cheap beside it.
@@ -81,7 +81,7 @@ def _along(matrix: Array, block: Array) -> Array:
 
 
 @lru_cache(maxsize=16)
-def halves(size: int) -> tuple[np.ndarray, np.ndarray]:
+def make_half_matrices(size: int) -> tuple[np.ndarray, np.ndarray]:
     """The left halves of even and of odd rows, for a line whose ends were added or subtracted.
 
     Even rows are the same from both ends and odd ones change sign, so x_i + x_(n-1-i) and
@@ -96,20 +96,20 @@ def halves(size: int) -> tuple[np.ndarray, np.ndarray]:
     return even_odd
 
 
-def folded_place(frequency: np.ndarray, size: int) -> np.ndarray:
+def find_folded_index(frequency: np.ndarray, size: int) -> np.ndarray:
     """Where `plane_forward` puts frequencies along the width: even ones first.
 
     Example:
-        >>> folded_place(np.arange(5), 5).tolist()
+        >>> find_folded_index(np.arange(5), 5).tolist()
         [0, 3, 1, 4, 2]
     """
     return np.asarray(frequency // 2 + (frequency % 2) * -(-size // 2))
 
 
 def plane_forward(added: Array, apart: Array, high: Array, even: Array, odd: Array) -> Array:
-    """Coefficients (G, T, W) of planes (T, H, W) whose lines were folded; see `halves`.
+    """Coefficients (G, T, W) of planes (T, H, W) whose lines were folded; see `make_half_matrices`.
 
-    The axis of height comes out first, and frequencies along the width as `folded_place` says.
+    The axis of height comes out first, and frequencies along the width as `find_folded_index` says.
     """
     frames, height, _ = added.shape
     mixed = empty((height, frames, len(even) + len(odd)), np.float64)
@@ -126,7 +126,7 @@ def plane_backward(bands: Array, high: Array, wide: Array) -> Array:
     """Planes (T, H, W) of coefficients (G, T, K), whose order is the plain one."""
     rows, frames, _ = bands.shape
     done = (bands.reshape(-1, bands.shape[2]) @ wide).reshape(rows, frames, -1)
-    return _along(high.T, done.swapaxes(0, 1)).swapaxes(0, 1)
+    return _multiply_middle_axis(high.T, done.swapaxes(0, 1)).swapaxes(0, 1)
 
 
 def error_bound(size: tuple[int, int, int]) -> float:
@@ -144,12 +144,12 @@ def error_bound(size: tuple[int, int, int]) -> float:
 Mix: TypeAlias = tuple[tuple[float, float, float, float], ...]
 
 
-def plain(middle: float) -> Mix:
+def make_plain_mix(middle: float) -> Mix:
     """The mix of planes that are red, green and blue already, about a middle."""
     return (1.0, 0.0, 0.0, middle), (0.0, 1.0, 0.0, middle), (0.0, 0.0, 1.0, middle)
 
 
-def painted(planes: list[Array], mix: Mix) -> Array:
+def paint_frames(planes: list[Array], mix: Mix) -> Array:
     """Frames (T, H, W, 3) in 8 bits, rounded and clipped, of three planes (T, H, W) in float32.
 
     Args:
@@ -158,21 +158,23 @@ def painted(planes: list[Array], mix: Mix) -> Array:
 
     Example:
         >>> grey = [np.full((1, 1, 1), value, np.float32) for value in (-300, 0, 0.6)]
-        >>> painted(grey, plain(127.0)).tolist()
+        >>> paint_frames(grey, make_plain_mix(127.0)).tolist()
         [[[[0, 127, 128]]]]
     """
-    if not devices.is_cpu() and planes[0].is_cuda and _kernels().is_usable():
-        made: Array = _kernels().painted(planes, devices.constant(_weights(mix)))
+    if not devices.is_cpu() and planes[0].is_cuda and _import_kernels().is_usable():
+        made: Array = _import_kernels().painted(
+            planes, devices.send_constant(_make_mix_weights(mix))
+        )
         return made
-    return devices.to_bytes(mixed(planes, mix))
+    return devices.to_bytes(mix_planes(planes, mix))
 
 
-def mixed(planes: list[Array], mix: Mix) -> Array:
+def mix_planes(planes: list[Array], mix: Mix) -> Array:
     """The same before it is rounded and clipped: (T, H, W, 3) in float32."""
-    return devices.stack([_channel(planes, row) for row in mix])
+    return devices.stack([_mix_channel(planes, row) for row in mix])
 
 
-def _channel(planes: list[Array], row: tuple[float, ...]) -> Array:
+def _mix_channel(planes: list[Array], row: tuple[float, ...]) -> Array:
     total: Array = row[3]
     for plane, weight in zip(planes, row, strict=False):
         if weight:
@@ -181,22 +183,22 @@ def _channel(planes: list[Array], row: tuple[float, ...]) -> Array:
 
 
 @lru_cache(maxsize=16)
-def _weights(mix: Mix) -> np.ndarray:
+def _make_mix_weights(mix: Mix) -> np.ndarray:
     return np.array(mix, np.float32)
 
 
-def _kernels() -> ModuleType:
+def _import_kernels() -> ModuleType:
     from masquerade.vision import transforms_kernel as frames_kernel
 
     return frames_kernel
 
 
 Kernel = Literal["linear", "cubic"]
-_CELLS = 16  # of a piece
+_CELLS_PER_PIECE = 16  # of a piece
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Piece:
+class AxisPiece:
     """Places ``start`` to ``stop`` of an axis, mixed from cells ``first`` to ``last``."""
 
     start: int
@@ -221,11 +223,11 @@ def enlarging_matrix(size: int, step: int, kernel: Kernel) -> np.ndarray:
     mix = np.zeros((size, count))
     for offset in (0, 1) if kernel == "linear" else (-1, 0, 1, 2):
         cell = np.clip(near + offset, 0, count - 1)
-        np.add.at(mix, (np.arange(size), cell), _weight(share - offset, kernel))
+        np.add.at(mix, (np.arange(size), cell), _compute_kernel_weight(share - offset, kernel))
     return mix.astype(np.float32)
 
 
-def _weight(distance: np.ndarray, kernel: Kernel) -> np.ndarray:
+def _compute_kernel_weight(distance: np.ndarray, kernel: Kernel) -> np.ndarray:
     d = np.abs(distance)
     if kernel == "linear":
         return np.asarray(np.maximum(1 - d, 0.0))
@@ -234,16 +236,18 @@ def _weight(distance: np.ndarray, kernel: Kernel) -> np.ndarray:
 
 
 @lru_cache(maxsize=32)
-def pieces(size: int, step: int, kernel: Kernel, channels: int = 1) -> tuple[Piece, ...]:
+def make_axis_pieces(
+    size: int, step: int, kernel: Kernel, channels: int = 1
+) -> tuple[AxisPiece, ...]:
     """The same matrix in pieces; numbers of ``channels`` that stand side by side do not mix."""
     mix, found = enlarging_matrix(size, step, kernel), []
-    for start in range(0, size, _CELLS * step):
-        stop = min(start + _CELLS * step, size)
+    for start in range(0, size, _CELLS_PER_PIECE * step):
+        stop = min(start + _CELLS_PER_PIECE * step, size)
         used = np.nonzero(mix[start:stop].any(axis=0))[0]
         first, last = int(used[0]), int(used[-1]) + 1
         small = np.kron(mix[start:stop, first:last], np.eye(channels, dtype=np.float32))
         found.append(
-            Piece(
+            AxisPiece(
                 start=channels * start,
                 stop=channels * stop,
                 first=channels * first,
@@ -254,28 +258,28 @@ def pieces(size: int, step: int, kernel: Kernel, channels: int = 1) -> tuple[Pie
     return tuple(found)
 
 
-def to_bytes(small: Array, size: tuple[int, int], step: int, kernel: Kernel) -> Array:
+def enlarge_to_bytes(small: Array, size: tuple[int, int], step: int, kernel: Kernel) -> Array:
     """Pictures (T, h, w, 3) of cells as pictures (T, H, W, 3) of bytes."""
     if devices.is_cpu():
         whole = np.empty((len(small), *size, 3), np.uint8)
         for picture, place in zip(small, whole, strict=True):
-            _enlarge(picture, place, step, kernel)
+            _enlarge_picture(picture, place, step, kernel)
         return whole
-    high, wide = (devices.constant(enlarging_matrix(n, step, kernel)) for n in size)
-    return painted([high @ (small[..., c] @ wide.T) for c in range(3)], plain(0.0))
+    high, wide = (devices.send_constant(enlarging_matrix(n, step, kernel)) for n in size)
+    return paint_frames([high @ (small[..., c] @ wide.T) for c in range(3)], make_plain_mix(0.0))
 
 
-def _enlarge(picture: np.ndarray, whole: np.ndarray, step: int, kernel: Kernel) -> None:
+def _enlarge_picture(picture: np.ndarray, whole: np.ndarray, step: int, kernel: Kernel) -> None:
     """One picture into its place, in strips that stay in the processor's cache."""
     rows, columns, channels = picture.shape
     height, width = whole.shape[:2]
     flat = np.ascontiguousarray(picture, np.float32).reshape(rows, columns * channels)
     wide = np.empty((rows, width * channels), np.float32)
-    for piece in pieces(width, step, kernel, channels):
+    for piece in make_axis_pieces(width, step, kernel, channels):
         wide[:, piece.start : piece.stop] = flat[:, piece.first : piece.last] @ piece.mix.T
     wide += 0.5  # rounded by what is cut off
     lines = whole.reshape(height, width * channels)
-    for piece in pieces(height, step, kernel):
+    for piece in make_axis_pieces(height, step, kernel):
         strip = piece.mix @ wide[piece.first : piece.last]
         np.clip(strip, 0, 255, out=strip)
         lines[piece.start : piece.stop] = strip

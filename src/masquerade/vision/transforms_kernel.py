@@ -14,16 +14,16 @@ except ImportError:  # tensor operations do the same
     triton = None
 
 
-__all__ = ["is_usable", "painted"]
-_MOST_COLUMNS = 1024  # in a program
+__all__ = ["is_usable", "paint_frames"]
+_MAX_COLUMNS = 1024  # in a program
 
 
-def painted(planes: list[Tensor], weights: Tensor) -> Tensor:
+def paint_frames(planes: list[Tensor], weights: Tensor) -> Tensor:
     """Frames (T, H, W, 3) in 8 bits; of planes (T, H, W) and weights (3, 4), float32 on a GPU."""
-    first, second, third = (_lined(plane) for plane in planes)
+    first, second, third = (_align_lines(plane) for plane in planes)
     frames, height, width = first.shape
     out = torch.empty((frames, height, width, 3), dtype=torch.uint8, device=first.device)
-    size = min(_MOST_COLUMNS, 1 << (width - 1).bit_length())
+    size = min(_MAX_COLUMNS, 1 << (width - 1).bit_length())
     strides = [step for plane in (first, second, third) for step in plane.stride()[:2]]
     with torch.cuda.device(first.device):
         frames_kernel[(frames * height, -(-width // size))](
@@ -32,7 +32,7 @@ def painted(planes: list[Tensor], weights: Tensor) -> Tensor:
     return out
 
 
-def _lined(plane: Tensor) -> Tensor:
+def _align_lines(plane: Tensor) -> Tensor:
     """With the numbers of a line next to each other; frames and lines may stand in any order."""
     plane = plane.to(torch.float32)
     return plane if plane.stride(2) == 1 else plane.contiguous()
@@ -41,11 +41,11 @@ def _lined(plane: Tensor) -> Tensor:
 _SIZES = ["height", "width", "t0", "h0", "t1", "h1", "t2", "h2"]
 
 
-def _jit(function: Any) -> Any:
+def _compile_kernel(function: Any) -> Any:
     return function if triton is None else triton.jit(function, do_not_specialize=_SIZES)
 
 
-@_jit
+@_compile_kernel
 def frames_kernel(
     out: tl.tensor,
     first: tl.tensor,

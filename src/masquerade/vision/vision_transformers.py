@@ -8,7 +8,7 @@ from pathlib import Path
 
 from masquerade._torch import Tensor, nn, torch
 from masquerade.networks import weight_files
-from masquerade.vision.backbones import Backbone, State, plain
+from masquerade.vision.backbones import FeatureBackbone, State, make_state_reader
 
 _CLIP_COLOURS = ((0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711))
 _VISUAL = "visual."
@@ -87,7 +87,7 @@ def _read_clip(path: Path) -> State:
     }
 
 
-class Scaled(nn.Module):
+class LayerScale(nn.Module):
     """Each number times its own learned factor."""
 
     def __init__(self, width: int) -> None:
@@ -124,7 +124,7 @@ class DinoBlock(nn.Module):
         super().__init__()
         self.norm1, self.norm2 = (nn.LayerNorm(width, eps=_DINO_EPSILON) for _ in range(2))
         self.attn = JointAttention(width, heads)
-        self.ls1, self.ls2 = Scaled(width), Scaled(width)
+        self.ls1, self.ls2 = LayerScale(width), LayerScale(width)
         self.mlp = nn.ModuleDict(
             {"fc1": nn.Linear(width, 4 * width), "fc2": nn.Linear(4 * width, width)}
         )
@@ -153,7 +153,7 @@ class DinoTower(nn.Module):
     def forward(self, values: Tensor) -> Tensor:
         """Features (N, D) of standardised pictures (N, 3, H, W), sides multiples of 14."""
         sites = self.patch_embed["proj"](values)
-        where = self._positions(sites.shape[2], sites.shape[3])
+        where = self._resize_positions(sites.shape[2], sites.shape[3])
         sites = sites.flatten(2).transpose(1, 2)  # (N, patches, width)
         sites = torch.cat([self.cls_token.expand(len(sites), 1, -1), sites], dim=1) + where
         for block in self.blocks:
@@ -161,7 +161,7 @@ class DinoTower(nn.Module):
         found: Tensor = self.norm(sites)[:, 0]
         return found
 
-    def _positions(self, height: int, width: int) -> Tensor:
+    def _resize_positions(self, height: int, width: int) -> Tensor:
         """Those that were learned, stretched to this many patches as DINOv2 does it."""
         first, others = self.pos_embed[:, :1], self.pos_embed[:, 1:]
         side = math.isqrt(others.shape[1])
@@ -175,7 +175,7 @@ class DinoTower(nn.Module):
 
 BACKBONES = (
     *(
-        Backbone(
+        FeatureBackbone(
             name=f"clip_vit_{name}",
             make=functools.partial(
                 ClipTower, width=width, layers=layers, patch=patch, size_out=size_out
@@ -189,10 +189,10 @@ BACKBONES = (
             ("l14", "ViT-L/14", 1024, 24, 14, 768),
         )
     ),
-    Backbone(
+    FeatureBackbone(
         name="dinov2_vits14",
         make=functools.partial(DinoTower, width=384, layers=12),
-        read=plain(),
+        read=make_state_reader(),
         published="DINOv2 ViT-S/14 without registers (dinov2_vits14_pretrain.pth)",
     ),
 )

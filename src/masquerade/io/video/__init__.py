@@ -7,10 +7,10 @@ from pathlib import Path
 WRITABLE = (".mp4", ".m4v", ".mov", ".avi", ".mkv", ".webm", ".png", ".jpg", ".jpeg")
 PICTURES = (".png", ".jpg", ".jpeg")
 # What is read only, and what becomes of it where nobody says otherwise.
-_BECOMES = {".webp": ".png"} | dict.fromkeys(
+_WRITABLE_SUFFIX = {".webp": ".png"} | dict.fromkeys(
     (".gif", ".ts", ".mts", ".m2ts", ".flv", ".mpg", ".mpeg", ".3gp", ".3g2"), ".mp4"
 )
-SUFFIXES = (*WRITABLE, *_BECOMES)
+SUFFIXES = (*WRITABLE, *_WRITABLE_SUFFIX)
 MAX_PIXELS = 1 << 26  # of a frame, unless a caller asks for more; three bytes each, several copies
 
 
@@ -24,11 +24,11 @@ def is_video(path: Path) -> bool:
     return path.suffix.lower() in SUFFIXES
 
 
-def written_suffix(suffix: str) -> str:
+def choose_suffix(suffix: str) -> str:
     """The suffix of an output for an input of this one: the same where it can be written.
 
     Example:
-        >>> written_suffix(".MTS"), written_suffix(".webp"), written_suffix(".MOV")
+        >>> choose_suffix(".MTS"), choose_suffix(".webp"), choose_suffix(".MOV")
         ('.mp4', '.png', '.MOV')
     """
-    return _BECOMES.get(suffix.lower(), suffix)
+    return _WRITABLE_SUFFIX.get(suffix.lower(), suffix)

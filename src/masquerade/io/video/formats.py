@@ -28,7 +28,7 @@ MAX_PIXELS = 1 << 28  # of a frame that is written, whatever is allowed for read
 
 
 @dataclass(frozen=True, kw_only=True)
-class Format:
+class VideoFormat:
     """How one kind of file is encoded.
 
     Args:
@@ -70,7 +70,7 @@ class Format:
 # "psnr" keeps x264 from inventing texture that looks sharper and is further from the pixels; its
 # macroblock tree reads memory that it has not set, so that the same frames would give other bytes.
 # swscale averages chroma between pixels: the tag spares a reader a shift by half a pixel.
-_H264 = Format(
+_H264 = VideoFormat(
     container="mp4",
     codec="libx264",
     pixel_format="yuv420p",
@@ -86,27 +86,27 @@ _H264 = Format(
         "chroma_sample_location": "center",
     },
 )
-_H264_EXACT = Format(
+_H264_EXACT = VideoFormat(
     container="mp4",
     codec="libx264rgb",
     pixel_format="rgb24",
     longest_side=16384,
     options={"qp": "0", "preset": "veryfast"},
 )
-_PNG = Format(container="image2pipe", codec="png", pixel_format="rgb24")
-_JPEG = Format(
+_PNG = VideoFormat(container="image2pipe", codec="png", pixel_format="rgb24")
+_JPEG = VideoFormat(
     container="image2pipe",
     codec="mjpeg",
     pixel_format="yuvj444p",
     one_thread=True,
     options={"qmin": "2", "qmax": "2"},
 )
-_LOSSY = {
+_LOSSY_FORMATS = {
     ".mp4": _H264,
     ".m4v": _H264,
     ".mov": replace(_H264, container="mov"),
     ".mkv": replace(_H264, container="matroska"),
-    ".avi": Format(
+    ".avi": VideoFormat(
         container="avi",
         codec="mpeg4",
         pixel_format="yuv420p",
@@ -116,7 +116,7 @@ _LOSSY = {
         one_thread=True,
         options={"qmin": "1", "qmax": "1"},
     ),
-    ".webm": Format(
+    ".webm": VideoFormat(
         container="webm",
         codec="libvpx-vp9",
         pixel_format="yuv420p",
@@ -132,7 +132,7 @@ _EXACT_FORMATS = {
     ".mp4": _H264_EXACT,
     ".m4v": _H264_EXACT,
     ".mov": replace(_H264_EXACT, container="mov"),
-    ".mkv": Format(
+    ".mkv": VideoFormat(
         container="matroska",
         codec="ffv1",
         pixel_format="bgr0",
@@ -140,7 +140,7 @@ _EXACT_FORMATS = {
         narrowest=2,
         options={"level": "3", "slicecrc": "1"},
     ),
-    ".avi": Format(
+    ".avi": VideoFormat(
         container="avi",
         codec="utvideo",
         pixel_format="gbrp",
@@ -151,7 +151,7 @@ _EXACT_FORMATS = {
 }
 
 
-def find_format(suffix: str, *, exact: bool) -> Format:
+def find_format(suffix: str, *, exact: bool) -> VideoFormat:
     """The format of a suffix; an exact one gives back the same bytes of RGB.
 
     Raises:
@@ -159,13 +159,13 @@ def find_format(suffix: str, *, exact: bool) -> Format:
     """
     name = suffix.lower()
     if name not in WRITABLE:
-        raise ValueError(_check.unknown("kind of video to write", suffix, WRITABLE))
+        raise ValueError(_check.describe_unknown("kind of video to write", suffix, WRITABLE))
     if exact and name not in _EXACT_FORMATS:
         raise ValueError(
             f"Expected a kind of video that keeps pixels exactly, got {suffix}; choose from "
             f"{', '.join(_EXACT_FORMATS)}."
         )
-    return (_EXACT_FORMATS if exact else _LOSSY)[name]
+    return (_EXACT_FORMATS if exact else _LOSSY_FORMATS)[name]
 
 
 _HD_LINES = 720
@@ -179,14 +179,14 @@ _EXACT_COLOUR = (
     | Interpolation.FULL_CHR_H_INP
     | Interpolation.BITEXACT
 )
-_UP = int(Interpolation.BICUBIC | _EXACT_COLOUR)
-_DOWN = int(Interpolation.AREA | _EXACT_COLOUR)
-_GREY = np.clip(np.rint((np.arange(256) - 16) * 255 / 219), 0, 255).astype(np.uint8)
-_JFIF = np.array(
+_UPSCALING = int(Interpolation.BICUBIC | _EXACT_COLOUR)
+_DOWNSCALING = int(Interpolation.AREA | _EXACT_COLOUR)
+_GREY_LEVELS = np.clip(np.rint((np.arange(256) - 16) * 255 / 219), 0, 255).astype(np.uint8)
+_JFIF_MATRIX = np.array(
     [[0.299, 0.587, 0.114], [-0.168736, -0.331264, 0.5], [0.5, -0.418688, -0.081312]], np.float32
 )
 # From these swscale makes planes of RGB in a third of the time; a test compares the values.
-_QUICK = {f"yuv{j}{chroma}p" for j in ("", "j") for chroma in ("420", "422", "444")}
+_QUICK_FORMATS = {f"yuv{j}{chroma}p" for j in ("", "j") for chroma in ("420", "422", "444")}
 # AVColorSpace -> swscale's matrix; what is not here is untagged.
 _MATRICES = {
     1: Colorspace.ITU709,
@@ -199,13 +199,13 @@ _MATRICES = {
 }
 
 
-def matrix(*, tag: int, height: int) -> Colorspace:
+def find_matrix(*, tag: int, height: int) -> Colorspace:
     """The matrix that a frame's tag names, or else the one its height suggests."""
     by_height = Colorspace.ITU709 if height >= _HD_LINES else Colorspace.ITU601
     return _MATRICES.get(tag, by_height)
 
 
-def tag(context: VideoCodecContext, *, height: int) -> None:
+def tag_colours(context: VideoCodecContext, *, height: int) -> None:
     """Say in the stream how ``FromRgb`` made its YUV."""
     context.colorspace = 1 if height >= _HD_LINES else 6
     context.color_range = ColorRange.MPEG
@@ -237,16 +237,16 @@ class ToRgb:
         is_full = is_full_range(frame)
         rgb = self._reformatter.reformat(
             frame,
-            format="gbrp" if frame.format.name in _QUICK else "rgb24",
-            src_colorspace=matrix(tag=frame.colorspace, height=frame.height),
+            format="gbrp" if frame.format.name in _QUICK_FORMATS else "rgb24",
+            src_colorspace=find_matrix(tag=frame.colorspace, height=frame.height),
             src_color_range=ColorRange.JPEG if is_full else ColorRange.MPEG,
             dst_color_range=ColorRange.JPEG,
-            interpolation=_UP,
+            interpolation=_UPSCALING,
             threads=_THREADS,
         )
         array = rgb.to_ndarray()
         if not is_full and is_grey(frame):
-            return _GREY[array]  # swscale takes grey for full whatever its tag says
+            return _GREY_LEVELS[array]  # swscale takes grey for full whatever its tag says
         return array
 
 
@@ -256,16 +256,16 @@ class FromRgb:
     def __init__(self, pixel_format: str, *, height: int) -> None:
         self._reformatter = VideoReformatter()
         self._format = pixel_format
-        self._matrix = matrix(tag=-1, height=height)
+        self._matrix = find_matrix(tag=-1, height=height)
 
-    def copied(self, array: np.ndarray) -> av.VideoFrame:
-        """The array in memory of its own, for `converted`; it may change afterwards."""
+    def copy_array(self, array: np.ndarray) -> av.VideoFrame:
+        """The array in memory of its own, for `convert_frame`; it may change afterwards."""
         array = np.ascontiguousarray(array)
         if self._format == "yuvj444p":
             return av.VideoFrame.from_ndarray(_to_jfif(array), format="yuvj444p")
         return av.VideoFrame.from_ndarray(array, format="rgb24")
 
-    def converted(self, frame: av.VideoFrame) -> av.VideoFrame:
+    def convert_frame(self, frame: av.VideoFrame) -> av.VideoFrame:
         """One frame of that format; YUV is of limited range, JPEG's of full range."""
         if self._format in ("rgb24", "yuvj444p"):
             return frame
@@ -276,14 +276,14 @@ class FromRgb:
             src_color_range=ColorRange.JPEG,
             dst_colorspace=self._matrix,
             dst_color_range=ColorRange.MPEG if is_yuv else ColorRange.JPEG,
-            interpolation=_DOWN,
+            interpolation=_DOWNSCALING,
             threads=_THREADS,
         )
 
 
 def _to_jfif(array: np.ndarray) -> np.ndarray:
     """RGB as (3, H, W) full-range YUV; swscale's own is half a level off in chroma."""
-    yuv = array.astype(np.float32) @ _JFIF.T + np.array([0, 128, 128], np.float32)
+    yuv = array.astype(np.float32) @ _JFIF_MATRIX.T + np.array([0, 128, 128], np.float32)
     rounded = np.clip(np.rint(yuv), 0, 255).astype(np.uint8)
     return np.ascontiguousarray(rounded.transpose(2, 0, 1))  # (3, H, W)
 
@@ -300,8 +300,8 @@ def find_picture_size(stream: BinaryIO) -> tuple[int, int] | None:
     if head[:6] in (b"GIF87a", b"GIF89a"):
         return struct.unpack("<HH", head[6:10])
     if is_webp(head):
-        return _of_webp(head)
-    return _of_jpeg(stream) if head[:2] == b"\xff\xd8" else None
+        return _read_webp_size(head)
+    return _read_jpeg_size(stream) if head[:2] == b"\xff\xd8" else None
 
 
 def is_webp(head: bytes) -> bool:
@@ -309,7 +309,7 @@ def is_webp(head: bytes) -> bool:
     return head[:4] == b"RIFF" and head[8:12] == b"WEBP"
 
 
-def _of_webp(head: bytes) -> tuple[int, int] | None:
+def _read_webp_size(head: bytes) -> tuple[int, int] | None:
     if head[12:16] == b"VP8X":
         wide, high = (int.from_bytes(head[place : place + 3], "little") for place in (24, 27))
         return wide + 1, high + 1
@@ -320,7 +320,7 @@ def _of_webp(head: bytes) -> tuple[int, int] | None:
     return wide & 0x3FFF, high & 0x3FFF
 
 
-def _of_jpeg(stream: BinaryIO) -> tuple[int, int] | None:
+def _read_jpeg_size(stream: BinaryIO) -> tuple[int, int] | None:
     place = 2
     while True:
         stream.seek(place)

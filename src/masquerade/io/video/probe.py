@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from masquerade._optional import Later, av
+from masquerade._optional import av, lazy_module
 from masquerade.io import streams
 from masquerade.io.video import MAX_PIXELS, read, source
-from masquerade.io.video.read import TICK, Clock
+from masquerade.io.video.read import TICK, FrameClock
 
 if TYPE_CHECKING:
     from av.container import InputContainer
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
 
     from masquerade.io.video import formats as colour
 else:
-    colour = Later("masquerade.io.video.formats")
+    colour = lazy_module("masquerade.io.video.formats")
 
 
 _HDR = {16: "PQ", 18: "HLG"}
 
 
-class Counting(StrEnum):
+class CountSource(StrEnum):
     """Where a number of frames comes from."""
 
     DECODED = "decoded"
@@ -50,7 +50,7 @@ class Counting(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Contents:
+class FileContents:
     """What a video file holds.
 
     Args:
@@ -95,7 +95,7 @@ class Contents:
     chapters: int = 0
     header_frames: int = 0
     warnings: tuple[str, ...] = ()
-    counting: Counting = Counting.DECODED
+    counting: CountSource = CountSource.DECODED
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
@@ -116,7 +116,7 @@ class Contents:
 
 def probe(
     path: Path, *, max_pixels: int = MAX_PIXELS, see: Callable[[np.ndarray], None] | None = None
-) -> Contents:
+) -> FileContents:
     """Decode a file once and say what is in it.
 
     Args:
@@ -127,48 +127,50 @@ def probe(
     Raises:
         BadInput: as ``read.frames``.
     """
-    with source.opened(path, max_pixels=max_pixels) as (container, stream):
-        clock, first = Clock(), list[av.VideoFrame]()
+    with source.open_video(path, max_pixels=max_pixels) as (container, stream):
+        clock, first = FrameClock(), list[av.VideoFrame]()
 
-        def decoded() -> Generator[av.VideoFrame, None, None]:
-            for frame in source.decoded(container, stream, is_counted=see is None):
+        def watch_frames() -> Generator[av.VideoFrame, None, None]:
+            for frame in source.decode_frames(container, stream, is_counted=see is None):
                 if not first:
                     first.append(frame)
-                clock.tick(frame.pts)
+                clock.note_frame(frame.pts)
                 yield frame
 
         if see is None:
-            for _ in decoded():
+            for _ in watch_frames():
                 pass
         else:
-            show, pixels = read.showing(path, container), stream.width * stream.height
-            shown = (show(frame) for frame in decoded())
-            with closing(streams.ahead(shown, room=streams.room_for(3 * pixels))) as frames:
+            show, pixels = read.make_rgb_converter(path, container), stream.width * stream.height
+            shown = (show(frame) for frame in watch_frames())
+            with closing(
+                streams.read_ahead(shown, max_waiting=streams.count_waiting(3 * pixels))
+            ) as frames:
                 for frame in frames:
                     see(frame)
-        return contents_of(path, container, stream, first[0], clock)
+        return describe_contents(path, container, stream, first[0], clock)
 
 
-def contents_of(
+def describe_contents(
     path: Path,
     container: InputContainer,
     stream: VideoStream,
     first: av.VideoFrame,
-    clock: Clock,
-) -> Contents:
+    clock: FrameClock,
+) -> FileContents:
     """What an open file holds, by its first frame and a clock that all of them have passed."""
     is_picture = source.is_picture(container)
-    turn = source.of_picture(path) if is_picture else source.of_frame(first)
+    turn = source.read_picture_turn(path) if is_picture else source.read_frame_turn(first)
     size = (first.height, first.width) if turn[0] else (first.width, first.height)
-    rate, doubt = clock.rate(stream) if not is_picture else (Fraction(25), "")
-    tags = _tags(container)
+    rate, doubt = clock.find_rate(stream) if not is_picture else (Fraction(25), "")
+    tags = _list_tags(container)
     has_alpha = any(part.is_alpha for part in first.format.components)
     has_alpha |= any(key.endswith("alpha_mode") and tags[key] == "1" for key in tags)
     header_frames = 0 if is_picture else stream.frames
     if container.format.name.startswith("mov") and header_frames < clock.count:
         header_frames = 0  # the file is in fragments, and its header knows only the first
     aspect = stream.sample_aspect_ratio or Fraction(1)
-    found = Contents(
+    found = FileContents(
         frames=clock.count,
         height=size[0],
         width=size[1],
@@ -177,23 +179,23 @@ def contents_of(
         container=container.format.name,
         pixel_format=first.format.name,
         rotation=round(math.degrees(math.atan2(turn[1], turn[0]))) % 360,
-        aspect=source.turned_aspect(aspect if aspect > 0 else Fraction(1), turn),
+        aspect=source.turn_aspect(aspect if aspect > 0 else Fraction(1), turn),
         is_variable_rate=clock.is_variable,
-        times=() if is_picture else clock.times(stream),
+        times=() if is_picture else clock.list_times(stream),
         colour_range="full" if colour.is_full_range(first) else "limited",
         has_alpha=has_alpha,
         bits=max(part.bits for part in first.format.components),
-        other_streams=tuple(_name(each) for each in container.streams if each is not stream),
+        other_streams=tuple(_name_stream(each) for each in container.streams if each is not stream),
         metadata=tags,
         chapters=len(container.chapters()),
         header_frames=header_frames,
     )
-    is_tilted = turn == source.NONE and first.rotation % 360 != 0
-    return replace(found, warnings=_warnings(found, first, doubt=doubt, is_tilted=is_tilted))
+    is_tilted = turn == source.NO_TURN and first.rotation % 360 != 0
+    return replace(found, warnings=_list_warnings(found, first, doubt=doubt, is_tilted=is_tilted))
 
 
-def _warnings(
-    found: Contents, first: av.VideoFrame, *, doubt: str, is_tilted: bool
+def _list_warnings(
+    found: FileContents, first: av.VideoFrame, *, doubt: str, is_tilted: bool
 ) -> tuple[str, ...]:
     """What reading changes, and where the header is wrong."""
     lies = found.header_frames not in (0, found.frames)
@@ -212,7 +214,7 @@ def _warnings(
     return tuple(note for note, holds in notes.items() if holds)
 
 
-def _tags(container: InputContainer) -> dict[str, str]:
+def _list_tags(container: InputContainer) -> dict[str, str]:
     """Every tag, with the name of the stream or chapter that it belongs to."""
     tags = dict(container.metadata)
     for stream in container.streams:
@@ -224,43 +226,45 @@ def _tags(container: InputContainer) -> dict[str, str]:
     return tags
 
 
-def _name(stream: Stream) -> str:
+def _name_stream(stream: Stream) -> str:
     name = getattr(stream, "name", None)
     return f"{stream.type} {name or 'unknown'}"
 
 
 _MICROSECOND = Fraction(1, 1_000_000)
-_AGREE = 10  # count and duration agree if they differ by less than one in so many
+_MIN_AGREEMENT = 10  # count and duration agree if they differ by less than one in so many
 
 
-def told(path: Path, *, max_pixels: int = MAX_PIXELS) -> Contents:
+def probe_header(path: Path, *, max_pixels: int = MAX_PIXELS) -> FileContents:
     """What the header tells of a file; only its first frame is decoded.
 
     Where the header has no count, or one that its duration contradicts, the count is about right
-    (`Counting.ABOUT`); without either, packets are counted.
+    (`CountSource.ABOUT`); without either, packets are counted.
 
     Raises:
         BadInput: if the file is missing, breaks off, is of no kind that is read or too large, or
             its first frame cannot be decoded. Damage further on is not found.
     """
-    with source.opened(path, max_pixels=max_pixels) as (container, stream):
-        with closing(source.decoded(container, stream, threads=1)) as frames:
+    with source.open_video(path, max_pixels=max_pixels) as (container, stream):
+        with closing(source.decode_frames(container, stream, threads=1)) as frames:
             first = next(frames)
-        found = contents_of(path, container, stream, first, Clock())
-        count, counting = _count(container, stream, found.rate)
+        found = describe_contents(path, container, stream, first, FrameClock())
+        count, counting = _count_stream_frames(container, stream, found.rate)
         return replace(found, frames=count, counting=counting, warnings=())
 
 
-def _count(container: InputContainer, stream: VideoStream, rate: Fraction) -> tuple[int, Counting]:
+def _count_stream_frames(
+    container: InputContainer, stream: VideoStream, rate: Fraction
+) -> tuple[int, CountSource]:
     if source.is_picture(container):
-        return 1, Counting.DECODED
+        return 1, CountSource.DECODED
     seconds = (stream.duration or 0) * (stream.time_base or Fraction(0))
     seconds = seconds or (container.duration or 0) * _MICROSECOND
     by_time, said = round(seconds * rate), stream.frames
-    if said > 0 and abs(said - by_time) * _AGREE <= max(by_time, 2 * _AGREE):
-        return said, Counting.HEADER
+    if said > 0 and abs(said - by_time) * _MIN_AGREEMENT <= max(by_time, 2 * _MIN_AGREEMENT):
+        return said, CountSource.HEADER
     if max(by_time, said) > 0:
-        return max(by_time, said), Counting.ABOUT
+        return max(by_time, said), CountSource.ABOUT
     container.seek(0)
-    packets = sum(packet.size > 0 for packet in source.packets(container, stream))
-    return max(packets, 1), Counting.ABOUT
+    packets = sum(packet.size > 0 for packet in source.demux_packets(container, stream))
+    return max(packets, 1), CountSource.ABOUT

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from masquerade._optional import Later
+from masquerade._optional import lazy_module
 from masquerade.errors import BadInput
 from masquerade.io.video import MAX_PIXELS, source
 
@@ -30,17 +30,17 @@ if TYPE_CHECKING:
 
     from masquerade.io.video import formats as colour
 else:
-    colour = Later("masquerade.io.video.formats")
+    colour = lazy_module("masquerade.io.video.formats")
 
 
 TICK = Fraction(1, 90_000)  # seconds: of all times that are kept, whatever the camera counts in
 
 _MAX_RATE_HZ = Fraction(1000)
 _MIN_RATE_HZ = Fraction(1, 1001)
-_FALLBACK = Fraction(25)
+_FALLBACK_RATE_HZ = Fraction(25)
 
 
-class Clock:
+class FrameClock:
     """Counts frames and notes their timestamps, 8 bytes each."""
 
     def __init__(self) -> None:
@@ -51,7 +51,7 @@ class Clock:
         self._is_whole = True
         self._every = array("q")
 
-    def tick(self, pts: int | None) -> None:
+    def note_frame(self, pts: int | None) -> None:
         """Take note of the next frame."""
         if pts is None:
             self._is_whole = False
@@ -79,19 +79,19 @@ class Clock:
             return True
         shown = np.array(self._every, float)
         moved = np.abs(shown - np.linspace(shown[0], shown[-1], self.count)).max()
-        return bool(moved > max(2, self._span() / (self.count - 1) / 2))
+        return bool(moved > max(2, self._total_ticks() / (self.count - 1) / 2))
 
-    def times(self, stream: VideoStream) -> tuple[int, ...]:
+    def list_times(self, stream: VideoStream) -> tuple[int, ...]:
         """When each frame is shown, in ticks since the first, rising; none if a rate tells it."""
         found: list[int] = []
         if self._has_times(stream):
-            ticks = _tick(stream) / TICK
+            ticks = _find_tick(stream) / TICK
             for pts in self._every:
                 time = round((pts - self._every[0]) * ticks)
                 found.append(max(time, found[-1] + 1) if found else 0)
         return tuple(found)
 
-    def rate(self, stream: VideoStream) -> tuple[Fraction, str]:
+    def find_rate(self, stream: VideoStream) -> tuple[Fraction, str]:
         """Frames a second, and a sentence where the header could not be followed.
 
         The header's rate is taken where the timestamps agree with it, because it is exact; else
@@ -101,8 +101,8 @@ class Clock:
             rate for rate in (stream.average_rate, stream.guessed_rate, stream.base_rate) if rate
         ]
         sane = [rate for rate in said if _MIN_RATE_HZ <= rate <= _MAX_RATE_HZ]
-        tick, has_times = _tick(stream), self._has_times(stream)
-        span = self._span() * tick
+        tick, has_times = _find_tick(stream), self._has_times(stream)
+        span = self._total_ticks() * tick
         if span > 0:
             steps = self.count - 1
             for rate in sane:
@@ -121,35 +121,35 @@ class Clock:
                 return measured, f"The header says {header:g} Hz; {float(measured):g} are shown."
         elif sane:
             return sane[0], ""
-        return _FALLBACK, "No frame rate can be told from the file; 25 Hz is assumed."
+        return _FALLBACK_RATE_HZ, "No frame rate can be told from the file; 25 Hz is assumed."
 
     def _has_times(self, stream: VideoStream) -> bool:
         """Whether no rate tells when frames are shown, and their timestamps do.
 
         An even rate that is too high is an error of the file; one that is low is a time-lapse.
         """
-        span = self._span() * _tick(stream)
+        span = self._total_ticks() * _find_tick(stream)
         if span <= 0 or self._shortest < 0:
             return False
         return self.is_variable or (self.count - 1) / span < _MIN_RATE_HZ
 
-    def _span(self) -> int:
+    def _total_ticks(self) -> int:
         if not self._is_whole or self._first is None or self._last is None:
             return 0
         return self._last - self._first
 
 
-def _tick(stream: VideoStream) -> Fraction:
+def _find_tick(stream: VideoStream) -> Fraction:
     return stream.time_base or Fraction(1, 1000)
 
 
 # Codecs in which every packet is one frame; in others some packets show nothing.
-_ONE_EACH = {"h264", "hevc", "vp9", "av1", "libdav1d", "mjpeg", "ffv1", "prores", "dnxhd"}
-_INDEXED = ("mov", "matroska", "avi")  # containers that tell where their packets are
-_INTRA = {"utvideo", "huffyuv", "ffvhuff", "magicyuv", "rawvideo", "png", "mjpeg", "ffv1"}
+_ONE_FRAME_CODECS = {"h264", "hevc", "vp9", "av1", "libdav1d", "mjpeg", "ffv1", "prores", "dnxhd"}
+_INDEX_CONTAINERS = ("mov", "matroska", "avi")  # containers that tell where their packets are
+_INTRA_CODECS = {"utvideo", "huffyuv", "ffvhuff", "magicyuv", "rawvideo", "png", "mjpeg", "ffv1"}
 
 
-def frames(
+def read_frames(
     path: Path, *, threads: int = 0, max_pixels: int = MAX_PIXELS
 ) -> Generator[np.ndarray, None, None]:
     """Yield every frame as an upright (H, W, 3) uint8 RGB array.
@@ -167,112 +167,113 @@ def frames(
     Raises:
         BadInput: if the file is missing, truncated, damaged, empty, too large, or changes its size.
     """
-    with source.opened(path, max_pixels=max_pixels) as (container, stream):
-        show = showing(path, container)
-        for frame in source.decoded(container, stream, threads=threads):
+    with source.open_video(path, max_pixels=max_pixels) as (container, stream):
+        show = make_rgb_converter(path, container)
+        for frame in source.decode_frames(container, stream, threads=threads):
             yield show(frame)
 
 
-def showing(path: Path, container: InputContainer) -> Callable[[VideoFrame], np.ndarray]:
+def make_rgb_converter(path: Path, container: InputContainer) -> Callable[[VideoFrame], np.ndarray]:
     """What makes an upright RGB array of a frame of an open file.
 
     Turns are looked up only where the rotation changes: a frame whose side data were looked at is
     kept until Python next collects its cycles, and large frames would fill the memory long before.
     """
     to_rgb, turns = colour.ToRgb(), dict[int, source.Turn]()
-    held = source.of_picture(path) if source.is_picture(container) else None
+    held = source.read_picture_turn(path) if source.is_picture(container) else None
 
-    def show(frame: VideoFrame) -> np.ndarray:
+    def convert_to_rgb(frame: VideoFrame) -> np.ndarray:
         if held is None and frame.rotation not in turns:
-            turns[frame.rotation] = source.of_frame(frame)
-        return source.turned(to_rgb(frame), held or turns[frame.rotation])
+            turns[frame.rotation] = source.read_frame_turn(frame)
+        return source.turn_array(to_rgb(frame), held or turns[frame.rotation])
 
-    return show
+    return convert_to_rgb
 
 
-def segment(path: Path, start: int, stop: int) -> np.ndarray:
+def read_segment(path: Path, start: int, stop: int) -> np.ndarray:
     """Frames ``start`` to ``stop``, the latter not included, as a (T, H, W, 3) array.
 
-    Equal to that stretch of ``frames``. It decodes from the last keyframe before it where the
+    Equal to that stretch of ``read_frames``. It decodes from the last keyframe before it where the
     timestamps tell for certain which frame is which, and from the beginning otherwise.
 
     Raises:
-        BadInput: as ``frames``, and if there are fewer than ``stop`` frames.
+        BadInput: as ``read_frames``, and if there are fewer than ``stop`` frames.
         ValueError: unless 0 <= start < stop.
     """
     _check_stretch(start, stop)
     try:
-        found = _by_seeking(path, start, stop)
+        found = _read_by_seeking(path, start, stop)
     except BadInput:
         found = None  # what is wrong will be found again, and in its place
     if found is None:
-        every = frames(path)
+        every = read_frames(path)
         found = list(islice(every, start, stop))
         every.close()
     if len(found) < stop - start:
         total = start + len(found) if found else f"at most {start}"
-        raise BadInput(_too_few(path, stop, total))
+        raise BadInput(_format_too_few(path, stop, total))
     return np.stack(found)
 
 
-def whole(path: Path) -> tuple[np.ndarray, float]:
+def read_whole(path: Path) -> tuple[np.ndarray, float]:
     """Every frame as a (T, H, W, 3) array, and the frames a second, by one decoding.
 
     The rate is the one that ``probe`` tells.
 
     Raises:
-        BadInput: as ``frames``.
+        BadInput: as ``read_frames``.
     """
-    return _timed(path, 0, None)
+    return _decode_timed(path, 0, None)
 
 
-def timed_segment(path: Path, start: int, stop: int) -> tuple[np.ndarray, float]:
-    """What ``segment`` gives, and the frames a second of the whole file, as ``whole`` tells it.
+def read_timed_segment(path: Path, start: int, stop: int) -> tuple[np.ndarray, float]:
+    """What ``read_segment`` gives, and the frames a second of the whole file, as ``read_whole``
+    tells it.
 
     Where a packet need not be a frame, only decoding all of the file tells the rate.
 
     Raises:
-        BadInput: as ``segment``.
-        ValueError: as ``segment``.
+        BadInput: as ``read_segment``.
+        ValueError: as ``read_segment``.
     """
     _check_stretch(start, stop)
-    rate = _indexed_rate(path)
+    rate = _find_indexed_rate(path)
     if rate is None:
-        return _timed(path, start, stop)
-    return segment(path, start, stop), rate
+        return _decode_timed(path, start, stop)
+    return read_segment(path, start, stop), rate
 
 
-def _timed(path: Path, start: int, stop: int | None) -> tuple[np.ndarray, float]:
+def _decode_timed(path: Path, start: int, stop: int | None) -> tuple[np.ndarray, float]:
     """Decode all, keep the frames from ``start`` to ``stop``, and watch the time."""
-    with source.opened(path) as (container, stream):
-        clock, show = Clock(), showing(path, container)
+    with source.open_video(path) as (container, stream):
+        clock, show = FrameClock(), make_rgb_converter(path, container)
         film, kept = np.empty((0, 0, 0, 3), np.uint8), 0
-        for frame in source.decoded(container, stream):
+        for frame in source.decode_frames(container, stream):
             if start <= clock.count and (stop is None or clock.count < stop):
                 shown = show(frame)
                 if kept == len(film):  # in place: a list and its stack would take twice the memory
                     film.resize((kept + kept // 4 + 16, *shown.shape), refcheck=False)
                 film[kept] = shown
                 kept += 1
-            clock.tick(frame.pts)
-        rate = Fraction(25) if source.is_picture(container) else clock.rate(stream)[0]
+            clock.note_frame(frame.pts)
+        rate = Fraction(25) if source.is_picture(container) else clock.find_rate(stream)[0]
     if stop is not None and clock.count < stop:
-        raise BadInput(_too_few(path, stop, clock.count))
+        raise BadInput(_format_too_few(path, stop, clock.count))
     film.resize((kept, *film.shape[1:]), refcheck=False)
     return film, float(rate)
 
 
-def _indexed_rate(path: Path) -> float | None:
+def _find_indexed_rate(path: Path) -> float | None:
     """Frames a second by the timestamps of packets, or None where only decoding tells them."""
     try:
-        with source.opened(path) as (container, stream):
-            index = _index(container, stream)
+        with source.open_video(path) as (container, stream):
+            index = _index_frames(container, stream)
             if index is None:
                 return None
-            clock = Clock()
+            clock = FrameClock()
             for pts in index.shown:
-                clock.tick(pts)
-            return float(clock.rate(stream)[0])
+                clock.note_frame(pts)
+            return float(clock.find_rate(stream)[0])
     except BadInput:
         return None  # what is wrong will be found again, and in its place
 
@@ -282,12 +283,12 @@ def _check_stretch(start: int, stop: int) -> None:
         raise ValueError(f"Expected 0 <= start < stop, got start={start}, stop={stop}.")
 
 
-def _too_few(path: Path, wanted: int, total: int | str) -> str:
+def _format_too_few(path: Path, wanted: int, total: int | str) -> str:
     return f"Expected {wanted} frames in {path}, got {total}; ask for fewer."
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Index:
+class _FrameIndex:
     """Timestamps of the frames in the order shown, and where decoding can begin."""
 
     shown: list[int]
@@ -295,9 +296,9 @@ class _Index:
     key_places: list[int]
 
 
-def _by_seeking(path: Path, start: int, stop: int) -> list[np.ndarray] | None:
-    with source.opened(path) as (container, stream):
-        index = _index(container, stream)
+def _read_by_seeking(path: Path, start: int, stop: int) -> list[np.ndarray] | None:
+    with source.open_video(path) as (container, stream):
+        index = _index_frames(container, stream)
         if index is None or stop > len(index.shown):
             return None
         wanted = index.shown[start:stop]
@@ -306,8 +307,8 @@ def _by_seeking(path: Path, start: int, stop: int) -> list[np.ndarray] | None:
             return None  # the beginning is as near
         container.seek(index.key_places[place], stream=stream)
         found: list[np.ndarray] = []
-        show = showing(path, container)
-        for frame in source.decoded(container, stream):
+        show = make_rgb_converter(path, container)
+        for frame in source.decode_frames(container, stream):
             if frame.pts is None or (frame.pts < wanted[0] and found):
                 return None
             if frame.pts < wanted[0]:
@@ -320,17 +321,19 @@ def _by_seeking(path: Path, start: int, stop: int) -> list[np.ndarray] | None:
     return None
 
 
-def _index(container: InputContainer, stream: VideoStream) -> _Index | None:
+def _index_frames(container: InputContainer, stream: VideoStream) -> _FrameIndex | None:
     """Number the frames by their packets, or None where a packet need not be a frame."""
-    if not any(name in container.format.name for name in _INDEXED):
+    if not any(name in container.format.name for name in _INDEX_CONTAINERS):
         return None
-    one_each = _INTRA if container.format.name == "avi" else _ONE_EACH | _INTRA
+    one_each = (
+        _INTRA_CODECS if container.format.name == "avi" else _ONE_FRAME_CODECS | _INTRA_CODECS
+    )
     if stream.codec_context.name not in one_each or source.is_picture(container):
         return None
     is_by_pts = "matroska" in container.format.name  # what the file's own index is sorted by
     shown: list[int] = []
     keys: list[tuple[int, int]] = []
-    for packet in source.packets(container, stream):
+    for packet in source.demux_packets(container, stream):
         if packet.size == 0 and packet.dts is None:
             break  # the empty packet at the end
         if packet.pts is None or packet.size == 0:
@@ -344,4 +347,6 @@ def _index(container: InputContainer, stream: VideoStream) -> _Index | None:
     shown.sort()
     if len(set(shown)) != len(shown) or keys != sorted(keys):
         return None
-    return _Index(shown=shown, keys=[pts for pts, _ in keys], key_places=[dts for _, dts in keys])
+    return _FrameIndex(
+        shown=shown, keys=[pts for pts, _ in keys], key_places=[dts for _, dts in keys]
+    )

@@ -40,14 +40,14 @@ if TYPE_CHECKING:
     from av.video.stream import VideoStream
 
 
-def address(file: BinaryIO) -> str:
+def file_address(file: BinaryIO) -> str:
     """What to open in the file's place; the file must stay open as long."""
     os.lseek(file.fileno(), 0, os.SEEK_SET)  # some systems share the place, others begin anew
     return f"file:/dev/fd/{file.fileno()}"
 
 
 @contextlib.contextmanager
-def as_file(stream: BinaryIO) -> Iterator[BinaryIO]:
+def open_as_file(stream: BinaryIO) -> Iterator[BinaryIO]:
     """The stream itself, or a temporary file whose content it gets at the end if all went well."""
     try:
         stream.fileno()
@@ -63,9 +63,14 @@ def as_file(stream: BinaryIO) -> Iterator[BinaryIO]:
 
 Turn = tuple[int, int, int, int]
 
-NONE: Turn = (1, 0, 0, 1)
-_QUARTERS: dict[int, Turn] = {0: NONE, 90: (0, -1, 1, 0), 180: (-1, 0, 0, -1), 270: (0, 1, -1, 0)}
-_EXIF: dict[int, Turn] = {
+NO_TURN: Turn = (1, 0, 0, 1)
+_QUARTER_TURNS: dict[int, Turn] = {
+    0: NO_TURN,
+    90: (0, -1, 1, 0),
+    180: (-1, 0, 0, -1),
+    270: (0, 1, -1, 0),
+}
+_EXIF_TURNS: dict[int, Turn] = {
     2: (-1, 0, 0, 1),
     3: (-1, 0, 0, -1),
     4: (1, 0, 0, -1),
@@ -77,7 +82,7 @@ _EXIF: dict[int, Turn] = {
 _ORIENTATION = 0x112
 
 
-def of_frame(frame: av.VideoFrame) -> Turn:
+def read_frame_turn(frame: av.VideoFrame) -> Turn:
     """The turn that a frame's display matrix asks for; none unless it is by quarters."""
     from av.sidedata.sidedata import Type
 
@@ -85,16 +90,16 @@ def of_frame(frame: av.VideoFrame) -> Turn:
         side_data = cast("Iterable[SideData]", frame.side_data)
         matrices = [bytes(data) for data in side_data if data.type is Type.DISPLAYMATRIX]
     except ValueError:  # PyAV does not know some other kind of side data, and gives none
-        return _QUARTERS.get(frame.rotation % 360, NONE)
+        return _QUARTER_TURNS.get(frame.rotation % 360, NO_TURN)
     if not matrices:
-        return NONE
+        return NO_TURN
     values = np.frombuffer(matrices[0], dtype="<i4")
     a, b, c, d = (int(np.rint(values[place] / 65536)) for place in (0, 1, 3, 4))
     is_quarter = sorted(map(abs, (a, b, c, d))) == [0, 0, 1, 1] and a * d != b * c
-    return (a, b, c, d) if is_quarter else NONE
+    return (a, b, c, d) if is_quarter else NO_TURN
 
 
-def of_picture(path: Path) -> Turn:
+def read_picture_turn(path: Path) -> Turn:
     """The turn that the EXIF block of a JPEG, PNG or WebP asks for."""
     with path.open("rb") as stream:
         head = stream.read(1 << 18)
@@ -102,15 +107,15 @@ def of_picture(path: Path) -> Turn:
             stream.seek(max(0, stream.seek(0, os.SEEK_END) - (1 << 18)))
             tail = stream.read()
             tiff = tail[tail.rfind(b"EXIF") + 8 :] if b"EXIF" in tail else b""
-            return _EXIF.get(_orientation(tiff.removeprefix(b"Exif\0\0")), NONE)
+            return _EXIF_TURNS.get(_read_orientation(tiff.removeprefix(b"Exif\0\0")), NO_TURN)
     for mark, skip in ((b"Exif\0\0", 6), (b"eXIf", 4)):
         place = head.find(mark)
         if place >= 0:
-            return _EXIF.get(_orientation(head[place + skip :]), NONE)
-    return NONE
+            return _EXIF_TURNS.get(_read_orientation(head[place + skip :]), NO_TURN)
+    return NO_TURN
 
 
-def turned(array: np.ndarray, turn: Turn) -> np.ndarray:
+def turn_array(array: np.ndarray, turn: Turn) -> np.ndarray:
     """The array turned and flipped; a copy only where that is needed."""
     a, b, c, d = turn
     if a == 0:
@@ -118,12 +123,12 @@ def turned(array: np.ndarray, turn: Turn) -> np.ndarray:
     return np.ascontiguousarray(array[::d, ::a])
 
 
-def turned_aspect(aspect: Fraction, turn: Turn) -> Fraction:
+def turn_aspect(aspect: Fraction, turn: Turn) -> Fraction:
     """Sample aspect ratio after the turn: a quarter turn swaps width and height."""
     return aspect if turn[0] else 1 / aspect
 
 
-def _orientation(tiff: bytes) -> int:
+def _read_orientation(tiff: bytes) -> int:
     """The orientation tag in the first directory of a TIFF block; 1 if there is none."""
     order = {b"II": "<", b"MM": ">"}.get(tiff[:2])
     if order is None or len(tiff) < 10:
@@ -142,12 +147,19 @@ def _orientation(tiff: bytes) -> int:
 _FORMATS = "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi,png_pipe,jpeg_pipe"
 _FORMATS += ",webp_pipe,gif,mpegts,flv,mpeg"
 _PICTURES = ("png_pipe", "jpeg_pipe", "webp_pipe")
-_TILED = {"mif1", "heic", "heix", "heim", "heis", "avif"}  # FFmpeg would give one tile of many
-_PADDING = 1 << 22  # pixels that a codec may count on top, because it works in blocks
+_TILE_BRANDS = {
+    "mif1",
+    "heic",
+    "heix",
+    "heim",
+    "heis",
+    "avif",
+}  # FFmpeg would give one tile of many
+_PADDING_PIXELS = 1 << 22  # pixels that a codec may count on top, because it works in blocks
 
 
 @contextlib.contextmanager
-def opened(
+def open_video(
     path: Path, *, max_pixels: int = MAX_PIXELS
 ) -> Iterator[tuple[InputContainer, VideoStream]]:
     """The container and its video stream; both are closed when the block ends.
@@ -166,16 +178,18 @@ def opened(
         raise BadInput(f"Expected a video file at {path}, got {what}.")
     try:
         with path.open("rb") as stream:
-            whole.check(stream, path)
+            whole.check_whole(stream, path)
             head = stream.read(32)
             _check_size(formats.find_picture_size(stream), path, max_pixels)
             av.logging.set_level(None)  # FFmpeg's chatter goes nowhere; what matters is an error
             with av.open(
-                address(stream),
+                file_address(stream),
                 "r",
                 format=_picture_format(head),
                 metadata_errors="replace",
-                options={"max_pixels": str(max_pixels + _PADDING)},  # also while it looks around
+                options={
+                    "max_pixels": str(max_pixels + _PADDING_PIXELS)
+                },  # also while it looks around
                 container_options={"format_whitelist": _FORMATS, "protocol_whitelist": "file"},
             ) as container:
                 video = _video_stream(container, path)
@@ -183,7 +197,7 @@ def opened(
                 _check_size((context.width, context.height), path, max_pixels)
                 context.options = {
                     "err_detect": "crccheck+explode",
-                    "max_pixels": str(max_pixels + _PADDING),
+                    "max_pixels": str(max_pixels + _PADDING_PIXELS),
                 }
                 yield container, video
     except BadInput as error:
@@ -194,12 +208,15 @@ def opened(
         raise BadInput(f"Expected at least one frame, got none in {path}.") from error
     except (av.FFmpegError, ValueError, OverflowError, MemoryError) as error:
         raise BadInput(
-            f"Expected a video that can be decoded, got {path} ({_reason(error)}); convert it to a "
+            f"Expected a video that can be decoded, got {path} ({_format_reason(error)}); convert "
+            "it to a "
             f"plain .mp4 first, or give one of {', '.join(SUFFIXES)}."
         ) from error
 
 
-def packets(container: InputContainer, stream: VideoStream) -> Iterator[av.Packet[VideoStream]]:
+def demux_packets(
+    container: InputContainer, stream: VideoStream
+) -> Iterator[av.Packet[VideoStream]]:
     """Packets of the video; the last one is empty and flushes the decoder.
 
     Raises:
@@ -228,7 +245,7 @@ def is_picture(container: InputContainer) -> bool:
     return container.format.name in _PICTURES
 
 
-def decoded(
+def decode_frames(
     container: InputContainer, stream: VideoStream, *, threads: int = 0, is_counted: bool = False
 ) -> Generator[av.VideoFrame, None, None]:
     """Decoded frames in the order in which they are shown; a picture has one.
@@ -243,13 +260,13 @@ def decoded(
     Raises:
         BadInput: if the data breaks off or is damaged, the size changes, or there is no frame.
     """
-    prepare(stream, threads=threads, is_counted=is_counted)
+    prepare_decoder(stream, threads=threads, is_counted=is_counted)
     number, size = 0, (0, 0)
     try:
-        for packet in packets(container, stream):
+        for packet in demux_packets(container, stream):
             for frame in packet.decode():
                 if frame.is_corrupt:
-                    raise BadInput(_damaged_after(number))
+                    raise BadInput(_format_damaged_after(number))
                 if number and (frame.width, frame.height) != size:
                     raise BadInput(
                         f"Expected frames of one size, got {frame.width}x{frame.height} after "
@@ -262,12 +279,12 @@ def decoded(
                 if is_picture(container):
                     return  # what follows in the file is a thumbnail or a gain map
     except av.FFmpegError as error:
-        raise BadInput(_damaged_after(number)) from error
+        raise BadInput(_format_damaged_after(number)) from error
     if number == 0:
         raise BadInput("Expected at least one frame, got a video without any.")
 
 
-def prepare(stream: VideoStream, *, threads: int = 0, is_counted: bool = False) -> None:
+def prepare_decoder(stream: VideoStream, *, threads: int = 0, is_counted: bool = False) -> None:
     """Choose the decoder's threads, and what it need not do."""
     context = stream.codec_context
     context.thread_type, context.thread_count = "AUTO", threads
@@ -295,7 +312,7 @@ def _picture_format(head: bytes) -> str | None:
 
 
 def _video_stream(container: InputContainer, path: Path) -> VideoStream:
-    if container.metadata.get("major_brand", "").strip() in _TILED:
+    if container.metadata.get("major_brand", "").strip() in _TILE_BRANDS:
         raise BadInput(f"Expected a video, a JPEG or a PNG, got a HEIF picture at {path}.")
     for stream in container.streams.video:
         if not stream.disposition & av.stream.Disposition.attached_pic:
@@ -305,12 +322,12 @@ def _video_stream(container: InputContainer, path: Path) -> VideoStream:
     raise BadInput(f"Expected a video stream in {path}, got none; give a file that holds one.")
 
 
-def _damaged_after(number: int) -> str:
+def _format_damaged_after(number: int) -> str:
     return (
         f"Expected a whole video, got one that breaks off or is damaged after frame {number}; "
         "re-encode it, or cut it before that."
     )
 
 
-def _reason(error: Exception) -> str:
+def _format_reason(error: Exception) -> str:
     return str(getattr(error, "strerror", None) or error or type(error).__name__)

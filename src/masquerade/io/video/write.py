@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, BinaryIO
 import numpy as np
 
 from masquerade import _check
-from masquerade._optional import Later, av
+from masquerade._optional import av, lazy_module
 from masquerade.errors import BadInput
 from masquerade.io import streams
 from masquerade.io.video import PICTURES, audio, formats, source
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from masquerade.io.video import formats as colour
 else:
-    colour = Later("masquerade.io.video.formats")
+    colour = lazy_module("masquerade.io.video.formats")
 
 
 _MAX_RATE_HZ = 1000
@@ -37,7 +37,7 @@ _NO_MESSAGES = "filter_units=remove_types=6"  # x264 writes its settings and thr
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outline:
+class FilmOutline:
     """What is written, as everyone may know it before its first frame.
 
     Args:
@@ -48,7 +48,7 @@ class Outline:
         rate: frames a second.
         times: when each frame is shown, in `clock.TICK` since the first; at the rate if none.
         aspect: width of a pixel over its height.
-        exact: keep every value; ``read.frames`` then gives back the same arrays.
+        exact: keep every value; ``read.read_frames`` then gives back the same arrays.
     """
 
     suffix: str
@@ -65,7 +65,7 @@ class Outline:
         """Of a frame in memory."""
         return self.height * self.width * 3
 
-    def check(self) -> None:
+    def check_outline(self) -> None:
         """Refuse what cannot be written, before anything is computed.
 
         Raises:
@@ -116,7 +116,7 @@ class Outline:
             )
 
 
-def write(
+def write_video(
     stream: BinaryIO,
     frames: Iterable[np.ndarray],
     *,
@@ -131,11 +131,11 @@ def write(
         frames: (H, W, 3) uint8 RGB arrays of one size.
         suffix: of the file, such as ".mp4".
         rate: frames a second.
-        exact: keep every value; ``read.frames`` then gives back the same arrays.
+        exact: keep every value; ``read.read_frames`` then gives back the same arrays.
 
     Raises:
         BadInput: if there are no frames.
-        ValueError: if `Outline.check` refuses, or a frame has another size or type.
+        ValueError: if `FilmOutline.check_outline` refuses, or a frame has another size or type.
     """
     frames = iter(frames)
     first = next(frames, None)
@@ -145,19 +145,19 @@ def write(
     height, width = first.shape[:2]
     is_long = suffix.lower() in PICTURES and next(frames, None) is not None
     num_frames = 2 if is_long else None  # two at least; refused
-    film = Outline(
+    film = FilmOutline(
         suffix=suffix, frames=num_frames, height=height, width=width, rate=rate, exact=exact
     )
-    with writing(stream, film) as encoder:
+    with open_encoder(stream, film) as encoder:
         for frame in chain([first], frames):
-            encoder.add(frame)
+            encoder.encode_array(frame)
     return encoder.count
 
 
 @contextlib.contextmanager
-def writing(
-    stream: BinaryIO, film: Outline, *, audio_from: Path | None = None, threads: int = 0
-) -> Iterator[Encoder]:
+def open_encoder(
+    stream: BinaryIO, film: FilmOutline, *, audio_from: Path | None = None, threads: int = 0
+) -> Iterator[VideoEncoder]:
     """Encode to a stream what is added, frame by frame.
 
     By default visually lossless: H.264 with halved chroma (full chroma for odd sizes), VP9 in a
@@ -171,15 +171,15 @@ def writing(
         audio_from: a video whose first audio stream is copied along, as it is.
         threads: of the encoder; 0 is four, on every machine.
     """
-    film.check()
+    film.check_outline()
     if film.suffix.lower() in PICTURES and audio_from is not None:
         raise ValueError(f"Expected no sound for a {film.suffix}, got audio_from; write a video.")
     form = formats.find_format(film.suffix, exact=film.exact)
-    with source.as_file(stream) as file:
+    with source.open_as_file(stream) as file:
         with (
-            _room(),
+            _explain_disk_full(),
             av.open(
-                source.address(file),
+                source.file_address(file),
                 "w",
                 format=form.container,
                 container_options={"fflags": "+bitexact"},
@@ -187,18 +187,20 @@ def writing(
         ):
             video = _add_video(container, form, film)
             video.codec_context.thread_count = 1 if form.one_thread else threads or _THREADS
-            with audio.copied(audio_from, container, suffix=film.suffix) as copy_sound:
+            with audio.copy_audio(audio_from, container, suffix=film.suffix) as copy_sound:
                 container.start_encoding()
-                codec = _Codec(container, video, film, copy_sound=copy_sound)
-                with streams.handing(codec.take, room=streams.room_for(film.frame_bytes)) as hand:
-                    encoder = Encoder(film, codec, hand=hand)
+                codec = _FrameCodec(container, video, film, copy_sound=copy_sound)
+                with streams.hand_over(
+                    codec.encode_copy, max_waiting=streams.count_waiting(film.frame_bytes)
+                ) as hand:
+                    encoder = VideoEncoder(film, codec, hand=hand)
                     yield encoder
                 encoder.finish()
         _check_written(file, (encoder.count, film.height, film.width))
 
 
 @contextlib.contextmanager
-def _room() -> Iterator[None]:
+def _explain_disk_full() -> Iterator[None]:
     """Say of an error of the disk what can be done about it."""
     try:
         yield
@@ -222,9 +224,9 @@ def _check_written(file: BinaryIO, shape: tuple[int, ...]) -> None:
     count, size = 0, (0, 0)
     path = Path(f"/dev/fd/{file.fileno()}")
     try:
-        with source.opened(path, max_pixels=formats.MAX_PIXELS) as (container, stream):
-            source.prepare(stream, threads=1, is_counted=True)
-            for packet in source.packets(container, stream):
+        with source.open_video(path, max_pixels=formats.MAX_PIXELS) as (container, stream):
+            source.prepare_decoder(stream, threads=1, is_counted=True)
+            for packet in source.demux_packets(container, stream):
                 last = packet if packet.is_keyframe else last
                 count += packet.size > 0
             decoder = stream.codec_context
@@ -237,15 +239,15 @@ def _check_written(file: BinaryIO, shape: tuple[int, ...]) -> None:
         raise OSError(errno.EIO, f"{_NOT_READABLE}, {shape[0]} frames, got {got}; write elsewhere")
 
 
-class Encoder:
+class VideoEncoder:
     """Takes frames, if they are all alike and as many as announced."""
 
     def __init__(
-        self, film: Outline, codec: _Codec, *, hand: Callable[[av.VideoFrame], None]
+        self, film: FilmOutline, codec: _FrameCodec, *, hand: Callable[[av.VideoFrame], None]
     ) -> None:
         self._film, self._codec, self._hand, self.count = film, codec, hand, 0
 
-    def add(self, array: np.ndarray) -> None:
+    def encode_array(self, array: np.ndarray) -> None:
         """The next frame; what goes wrong with one may be raised at a later one."""
         shape = (self._film.height, self._film.width, 3)
         if array.shape != shape or array.dtype != np.uint8:
@@ -270,14 +272,14 @@ class Encoder:
         )
 
 
-class _Codec:
+class _FrameCodec:
     """Converts and encodes frames, and writes their packets and the sound that goes with them."""
 
     def __init__(
         self,
         container: OutputContainer,
         video: VideoStream,
-        film: Outline,
+        film: FilmOutline,
         *,
         copy_sound: Callable[[Fraction], None],
     ) -> None:
@@ -287,35 +289,37 @@ class _Codec:
         self._rate = formats.find_format(film.suffix, exact=film.exact).nearest_rate(film.rate)
         self._times, self._tick = film.times, TICK if film.times else 1 / self._rate
         self._from_rgb = colour.FromRgb(context.pix_fmt or "", height=context.height)
-        self.copied = self._from_rgb.copied
+        self.copied = self._from_rgb.copy_array
         is_h264 = context.name.startswith("libx264")
         self._silence = (
             av.bitstream.BitStreamFilterContext(_NO_MESSAGES, in_stream=video) if is_h264 else None
         )
 
-    def take(self, copy: av.VideoFrame) -> None:
+    def encode_copy(self, copy: av.VideoFrame) -> None:
         """The next frame."""
         time = self._times[self._count] if self._times else self._count
         self._copy_sound(time * self._tick)
-        frame = self._from_rgb.converted(copy)
+        frame = self._from_rgb.convert_frame(copy)
         frame.pts, frame.time_base = time, self._tick
-        self._mux(self._video.encode(frame))
+        self._mux_packets(self._video.encode(frame))
         self._count += 1
 
     def finish(self) -> None:
         """What is still held."""
         last = self._times[-1] * TICK + 1 / self._rate if self._times else self._count / self._rate
         self._copy_sound(last)
-        self._mux(self._video.encode(None))
+        self._mux_packets(self._video.encode(None))
 
-    def _mux(self, packets: list[av.Packet[VideoStream]]) -> None:
+    def _mux_packets(self, packets: list[av.Packet[VideoStream]]) -> None:
         for packet in packets:
             for kept in self._silence.filter(packet) if self._silence else [packet]:
                 kept.stream = self._video
                 self._container.mux(kept)
 
 
-def _add_video(container: OutputContainer, form: formats.Format, film: Outline) -> VideoStream:
+def _add_video(
+    container: OutputContainer, form: formats.VideoFormat, film: FilmOutline
+) -> VideoStream:
     options = form.options | {"flags": "+bitexact"}
     rate = form.nearest_rate(film.rate)
     video = container.add_stream(form.codec, rate=rate, options=options)
@@ -329,7 +333,7 @@ def _add_video(container: OutputContainer, form: formats.Format, film: Outline) 
     context.pix_fmt = form.pixel_format if is_even else form.odd_format or form.pixel_format
     context.sample_aspect_ratio = film.aspect
     if context.pix_fmt in ("yuv420p", "yuv444p"):
-        colour.tag(context, height=context.height)
+        colour.tag_colours(context, height=context.height)
     else:
         context.color_range = av.video.reformatter.ColorRange.JPEG
     return video
