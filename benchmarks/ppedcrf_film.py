@@ -21,8 +21,8 @@ from masquerade.attacks.place_matching import PlaceGallery
 from masquerade.io import downloads
 from masquerade.io.video import read
 from masquerade.recordings import Video
-from masquerade.vision.features import PlaceFeatures
 from masquerade.vision.person_detector import PersonSegmenter
+from masquerade.vision.place_features import PlaceFeatures
 
 SIDES = (("cam01", "cam02"), ("cam03", "cam04"))
 OTHERS = ("carphone", "bikes", "bigbuckbunny", "sports2d_demo")

@@ -251,7 +251,7 @@ def make_public(crops: np.ndarray, psi: Psi, *, jobs: int = 1) -> np.ndarray:
 
 def list_attackers() -> Mapping[str, Attacker]:
     """Attackers by name: colours in stripes from head to foot, more and fewer of them."""
-    from masquerade.vision.features import ColourLayout  # only this looks at bodies
+    from masquerade.vision.body_features import ColourLayout  # only this looks at bodies
 
     return {f"colours in {n}": ColourLayout(stripes=n).embed for n in (3, 6, 12)}
 

@@ -24,7 +24,7 @@ from masquerade.collection import Collection
 from masquerade.datasets.stage import Stage
 from masquerade.io import devices
 from masquerade.report import plots
-from masquerade.vision.features import PlaceFeatures
+from masquerade.vision.place_features import PlaceFeatures
 
 # --- settings
 

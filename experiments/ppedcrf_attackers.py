@@ -24,7 +24,7 @@ from masquerade.noise import Noise
 from masquerade.places import place_maps, place_noise
 from masquerade.recordings import Video
 from masquerade.vision import embedding_cache
-from masquerade.vision.features import PlaceFeatures
+from masquerade.vision.place_features import PlaceFeatures
 from tools.place_teachers import Teacher, as_pictures, margins, teachers, where_looked
 
 cv2 = require_extra("cv2", extra="vision")

@@ -13,7 +13,7 @@ import numpy as np
 from masquerade._torch import Tensor, nn, torch
 from masquerade.networks.place_networks import PlaceSensitivity
 from masquerade.vision.backbones import FeatureBackbone
-from masquerade.vision.features import PlaceFeatures, backbone_of
+from masquerade.vision.place_features import PlaceFeatures, backbone_of
 from tools.place_worlds import Progress
 
 Where: TypeAlias = Literal["cpu", "cuda"]

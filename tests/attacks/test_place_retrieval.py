@@ -17,7 +17,7 @@ from masquerade.datasets.stage import Stage  # noqa: E402
 from masquerade.errors import BadInput  # noqa: E402
 from masquerade.recordings import Photo, Signal, Video  # noqa: E402
 from masquerade.stage import plan, takes  # noqa: E402
-from masquerade.vision.features import PlaceFeatures  # noqa: E402
+from masquerade.vision.place_features import PlaceFeatures  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("private_features")
 

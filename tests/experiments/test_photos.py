@@ -13,7 +13,7 @@ pytest.importorskip("cv2")
 from experiments import photos as albums
 from experiments.photos import PersonAlbum
 from masquerade.training.views import Psi
-from masquerade.vision.features import ColourLayout
+from masquerade.vision.body_features import ColourLayout
 
 LOOKS = {"colours": ColourLayout().embed}
 

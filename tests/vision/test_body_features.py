@@ -11,7 +11,7 @@ import pytest
 from masquerade.errors import BadInput
 from masquerade.io import downloads
 from masquerade.io.video import read
-from masquerade.vision.features import ColourLayout
+from masquerade.vision.body_features import ColourLayout
 
 pytest.importorskip("cv2")
 
@@ -84,7 +84,7 @@ def test_real_people_are_more_like_themselves_than_each_other_in_colour(film: np
 
 def test_real_people_are_more_like_themselves_to_a_network(film: np.ndarray) -> None:
     pytest.importorskip("torch")
-    from masquerade.vision.features import BodyFeatures
+    from masquerade.vision.body_features import BodyFeatures
 
     asset("efficientnet_lite0")
     eyes = BodyFeatures()
@@ -98,7 +98,7 @@ def test_real_people_are_more_like_themselves_to_a_network(film: np.ndarray) -> 
 
 def test_any_network_can_look() -> None:
     pytest.importorskip("torch")
-    from masquerade.vision.features import BodyFeatures
+    from masquerade.vision.body_features import BodyFeatures
 
     class Mean:
         def embed(self, frames: np.ndarray, /) -> np.ndarray:
@@ -115,7 +115,7 @@ def test_any_network_can_look() -> None:
 
 def test_a_network_sees_grey_where_the_mask_is_none() -> None:
     pytest.importorskip("torch")
-    from masquerade.vision.features import crop_bodies
+    from masquerade.vision.body_features import crop_bodies
 
     mask = np.zeros((1, 80, 60))
     mask[0, 10:40] = 1
@@ -126,7 +126,7 @@ def test_a_network_sees_grey_where_the_mask_is_none() -> None:
 
 def test_other_weights_are_refused(tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    from masquerade.vision.features import BodyFeatures
+    from masquerade.vision.body_features import BodyFeatures
 
     path = tmp_path / "other.pth"
     path.write_bytes(b"no weights at all")

@@ -15,16 +15,16 @@ import skimage.data
 
 from masquerade.errors import BadInput
 from masquerade.networks.weight_files import torchvision
-from masquerade.vision import convolutional, features
+from masquerade.vision import convolutional, place_features
 from masquerade.vision.backbones import FeatureBackbone
-from masquerade.vision.features import PlaceFeatures, has_weights, list_backbones
+from masquerade.vision.place_features import PlaceFeatures, has_weights, list_backbones
 
 torch = pytest.importorskip("torch")
 
 
 models = torchvision.models
 FETCHED = [name for name in list_backbones() if has_weights(name)]
-KNOWN: dict[str, FeatureBackbone] = features._BACKBONES
+KNOWN: dict[str, FeatureBackbone] = place_features._BACKBONES
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -25,7 +25,7 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
-from masquerade._optional import require_extra
+from masquerade._optional import lazy_module
 from masquerade.attacks.attack import Recording
 from masquerade.attacks.known_people import (
     PoseSearch,
@@ -39,12 +39,12 @@ from masquerade.errors import BadInput
 from masquerade.io import downloads
 from masquerade.recordings import Photo, Signal, Video
 from masquerade.vision import embedding_cache
+from masquerade.vision.body_features import BodyFeatures, ColourLayout
 from masquerade.vision.face_detector import FaceDetector, OutputLayout, load_detector
 from masquerade.vision.face_recogniser import FaceRecogniser
-from masquerade.vision.features import BodyFeatures, ColourLayout
 from masquerade.vision.tracks import track_poses
 
-cv2 = require_extra("cv2", extra="vision")
+cv2 = lazy_module("cv2", extra="vision")
 
 
 class NetworkCue(Protocol):

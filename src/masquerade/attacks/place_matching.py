@@ -29,7 +29,7 @@ from masquerade.vision import embedding_cache
 from masquerade.vision.flow import OpticalFlow, warp_picture
 
 if TYPE_CHECKING:
-    from masquerade.vision.features import PlaceFeatures
+    from masquerade.vision.place_features import PlaceFeatures
 
 cv2 = lazy_module("cv2", extra="vision")
 

@@ -23,9 +23,9 @@ from masquerade.collection import Medium
 from masquerade.scores import AttackResult
 
 if TYPE_CHECKING:
-    from masquerade.vision import features as place_features
+    from masquerade.vision import place_features
 else:
-    place_features = lazy_module("masquerade.vision.features", extra="train")
+    place_features = lazy_module("masquerade.vision.place_features", extra="train")
 
 
 @dataclass(frozen=True, kw_only=True)

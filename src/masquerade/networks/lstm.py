@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from masquerade import _check
-from masquerade._optional import lazy_module
-from masquerade._torch import Tensor, torch
+from masquerade._optional import lazy_module, torch
 from masquerade.collection import Medium
 from masquerade.networks.network import Network, compute_channel_scales
 from masquerade.recordings import Signal
 
 if TYPE_CHECKING:
     from safetensors import torch as files
+    from torch import Tensor
 
     from masquerade.networks import lstm_stack as lstm_gradients
 else:

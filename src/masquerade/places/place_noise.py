@@ -20,15 +20,19 @@ import math
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from masquerade._optional import lazy_module
 from masquerade.mechanisms.selective_privacy import carry_pixels, steps_of
-from masquerade.networks import place_networks
 from masquerade.noise import Noise
 from masquerade.noise.source import STEPS_PER_STD, sample_rough_gaussian, sample_rough_steps
+
+if TYPE_CHECKING:
+    from masquerade.networks import place_networks
+else:
+    place_networks = lazy_module("masquerade.networks.place_networks", extra="train")
 
 cv2 = lazy_module("cv2", extra="vision")
 
