@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from few_avatars import masks_of, staged, studied
-from masquerade.avatars import avatar
 from masquerade.avatars.avatar import Avatar
 from masquerade.datasets.stage import Stage
 from masquerade.vision.poses import PersonPose, PoseLandmarks
@@ -80,7 +79,7 @@ def test_who_was_there_before_they_were_found_has_a_figure_from_then_on(
     world: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     film = world.make_staged_film(24)
-    monkeypatch.setattr(avatar, "PoseLandmarks", Late)
+    monkeypatch.setattr("masquerade.vision.poses.PoseLandmarks", Late)
     study, _ = studied(Avatar(), film.frames)
     with closing(study):
         masks = masks_of(study, film.frames.shape)

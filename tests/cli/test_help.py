@@ -89,7 +89,7 @@ def test_the_classes_of_a_room_import_nothing_heavy(room: str) -> None:
         f"""
 import sys
 from masquerade import catalog
-for name in catalog.names({room!r}):
+for name in catalog.list_entries({room!r}):
     catalog.load_class({room!r}, name)
 print(sorted({{"torch", "cv2", "scipy", "numba"}} & set(sys.modules)))
 """

@@ -47,7 +47,8 @@ def holding(target: Path, **environment: str) -> subprocess.Popen[str]:
 import time
 from pathlib import Path
 from masquerade.io import atomic
-with atomic.alone(Path({str(target)!r})), atomic.staged(Path({str(target)!r})) as part:
+path = Path({str(target)!r})
+with atomic.lock_target(path), atomic.open_unfinished(path) as part:
     part.stream.write(b"half")
     part.stream.flush()
     print("held", flush=True)
@@ -112,7 +113,7 @@ os.umask(0o077)
 os.setuid(int(os.environ["WHO"]))
 mine = Path({folder!r}, "in-" + os.environ["WHO"])
 for _ in range(60):
-    with atomic.alone(Path({folder!r}, "x")):
+    with atomic.lock_target(Path({folder!r}, "x")):
         mine.touch()
         assert len(list(mine.parent.glob("in-*"))) == 1
         mine.unlink()

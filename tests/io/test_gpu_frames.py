@@ -62,7 +62,7 @@ for shape in ((3, 5, 7), (1, 1, 1), (1, 2, 1030)):
     given = planes(shape)
     tensors = [torch.from_numpy(plane) for plane in given]
     tensors[1] = tensors[1].transpose(0, 1).contiguous().transpose(0, 1)
-    found = frames_kernel.painted(tensors, torch.tensor(MIX, dtype=torch.float32))
+    found = frames_kernel.paint_frames(tensors, torch.tensor(MIX, dtype=torch.float32))
     print((found.numpy() == expected(given, MIX)).all())
 """
 

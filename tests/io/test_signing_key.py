@@ -31,7 +31,7 @@ from masquerade.io import signatures as signing_key
 place, count = Path(sys.argv[1]), int(sys.argv[2])
 (place / f"ready-{sys.argv[3]}").touch()
 while len(list(place.glob("ready-*"))) < count: time.sleep(0.001)
-print(signing_key.find().key_sha256)
+print(signing_key.find_signing().key_sha256)
 """
 
 

@@ -37,9 +37,9 @@ for name in sys.stdin.read().split():
     print(name, end=" ", flush=True)
     signal.alarm({seconds})
     outcomes = []
-    for look in (lambda path: sum(1 for _ in read.frames(path)),
+    for look in (lambda path: sum(1 for _ in read.read_frames(path)),
                  lambda path: probe.probe(path).frames,
-                 lambda path: len(read.segment(path, 5, 8))):
+                 lambda path: len(read.read_segment(path, 5, 8))):
         try:
             outcomes.append(str(look(Path(name))))
         except BadInput:

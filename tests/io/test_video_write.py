@@ -321,8 +321,8 @@ def run(folder, frames):
     film = film.repeat(4, axis=1).repeat(4, axis=2)
     with path.open("wb") as stream:
         loop = (film[n % 10] for n in range(frames))
-        write.write(stream, loop, suffix=".mp4", rate=fractions.Fraction(25))
-    assert sum(1 for _ in read.frames(path)) == probe.probe(path).frames == frames
+        write.write_video(stream, loop, suffix=".mp4", rate=fractions.Fraction(25))
+    assert sum(1 for _ in read.read_frames(path)) == probe.probe(path).frames == frames
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """
 

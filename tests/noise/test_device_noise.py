@@ -317,7 +317,8 @@ from masquerade.noise import gpu as d, kernel as t
 from masquerade.noise import Noise
 torch.cuda.device = lambda device: contextlib.nullcontext()
 ratio = 1.37 * 2**20
-cells = d.gaussian_cells("cpu", ratio, 3_003, Noise(seed=1)._spans(3_003), fill=d.by_kernel)
+spans = Noise(seed=1)._spans(3_003)
+cells = d.sample_gaussian_cells("cpu", ratio, 3_003, spans, fill=d.fill_by_kernel)
 print((cells.numpy() == Noise(seed=1).gaussian(ratio, 3_003, grid=1.0)).all())
 """
 

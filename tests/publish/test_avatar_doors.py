@@ -30,20 +30,21 @@ KILLED = """
 import os, signal, sys
 from masquerade.io import atomic
 from masquerade.cli import main
-plain, left = atomic.Part.name, [int(sys.argv[1])]
+plain, left = atomic.UnfinishedFile.name, [int(sys.argv[1])]
 def name(self):
     if not left[0]:
         os.kill(os.getpid(), signal.SIGKILL)
     left[0] -= 1
     plain(self)
-atomic.Part.name = name
+atomic.UnfinishedFile.name = name
 main(sys.argv[2:])
 """
 STOPPED = """
 import os, signal, sys
 from masquerade.cli import main
 from masquerade.avatars import render, watch
-where, name = {"looking": (watch.Watchman, "look"), "drawing": (render, "drawn")}[sys.argv[1]]
+looking = (watch.MissedPeopleWatch, "look_at_frame")
+where, name = {"looking": looking, "drawing": (render, "render_figures")}[sys.argv[1]]
 plain = getattr(where, name)
 def killed(first, number, *rest, **more):
     if number == 2:

@@ -38,15 +38,15 @@ def publish(path, promise, shapes):
 
 film, table, model = (Path({folder!r}) / name for name in ("o.mkv", "o.npy", "o.safetensors"))
 with film.open("wb") as stream:
-    write.write(stream, np.zeros((4, 32, 48, 3), np.uint8), suffix=".mkv", rate=Fraction(4))
+    write.write_video(stream, np.zeros((4, 32, 48, 3), np.uint8), suffix=".mkv", rate=Fraction(4))
 np.save(table, np.zeros((4, 3)))
 model.write_bytes(b"weights")
-for name in catalog.names("mechanisms"):
-    mechanism, is_film = catalog.example("mechanisms", name), name != "gaussian_noise"
+for name in catalog.list_entries("mechanisms"):
+    mechanism, is_film = catalog.make_example("mechanisms", name), name != "gaussian_noise"
     shape = (4, 32, 48, 3) if is_film else (4, 3)
     publish(film if is_film else table, mechanism, (shape,))
-for name in catalog.names("training"):
-    method = catalog.example("training", name)
+for name in catalog.list_entries("training"):
+    method = catalog.make_example("training", name)
     shapes = ((method.teachers, 1),) if isinstance(method, Ensemble) else ((500,),)
     marks = {{mark: "0" * 64 for mark in getattr(method, "MARKS", ())}}
     publish(model, with_public(method, marks), shapes)
@@ -68,7 +68,7 @@ from masquerade.errors import MissingExtra
 film = np.zeros((2, 32, 32, 3), np.uint8)
 for name in ("avatar", "face_blur", "spact"):
     try:
-        catalog.example("mechanisms", name).apply(film, Noise())
+        catalog.make_example("mechanisms", name).apply(film, Noise())
     except MissingExtra as error:
         print(error)
 """

@@ -287,7 +287,7 @@ def test_after_a_killed_bake_two_processes_at_once_make_one_file(
     code = (
         "import time; from masquerade.stage import bodies\n"
         "stop = lambda done, total: done == 9 and (print(flush=True), time.sleep(60))\n"
-        "bodies.model(progress=stop)"
+        "bodies.load_body_model(progress=stop)"
     )
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as process:
         assert process.stdout is not None and process.stdout.readline()

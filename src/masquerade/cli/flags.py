@@ -14,12 +14,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
-from masquerade import catalog
 from masquerade._optional import lazy_module
-from masquerade.collection import Collection, Medium
-from masquerade.networks.network import Network, find_network_class
 
 if typing.TYPE_CHECKING:
     from tyro import conf, constructors
@@ -217,33 +214,3 @@ def _format_default(default: Any) -> str:
     if default is dataclasses.MISSING or default is None or default is False:
         return ""
     return " ".join(map(str, default)) if isinstance(default, tuple) else str(default)
-
-
-if TYPE_CHECKING:
-    NetworkName = str
-else:
-    NetworkName = Literal[catalog.list_entries("networks")]  # the choices of the command line
-Task = Literal["activity", "pose"]
-_DEFAULT_NETWORKS = {
-    Medium.VIDEOS: "mvit_small",
-    Medium.SIGNALS: "lstm",
-    Medium.PHOTOS: "tiny_vit_small",
-}
-
-
-def choose_network(
-    data: Collection[Any], *, task: Task | None, network: str | None
-) -> tuple[str, type[Network]]:
-    """The network's name and class.
-
-    Args:
-        data: what is learned from.
-        task: what is learned; what the data set has first if None.
-        network: its name, if it was given.
-    """
-    medium = Medium.PHOTOS if task == "pose" else data.kind
-    name = network or _DEFAULT_NETWORKS[medium]
-    kind = find_network_class(name)
-    if task is not None and (task == "pose") != (kind.KIND is Medium.PHOTOS):
-        raise ValueError(f"Expected a network for --task {task}, got {name}; leave one out.")
-    return name, kind

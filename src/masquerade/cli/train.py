@@ -8,10 +8,10 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
-from masquerade import _check, _json
+from masquerade import _check, _json, catalog
 from masquerade._formatting import format_rounded_up
 from masquerade._optional import lazy_module
-from masquerade.cli.flags import NetworkName, Positional, Task, choose_network
+from masquerade.cli.flags import Positional
 from masquerade.collection import Collection, Medium
 from masquerade.ledger import Ledger
 from masquerade.networks.network import Network
@@ -73,6 +73,36 @@ class _TrainingInputs(NamedTuple):
     private: Collection[Any]
     public: Collection[Any] | Sequence[Signal]
     network: Network
+
+
+if TYPE_CHECKING:
+    NetworkName = str
+else:
+    NetworkName = Literal[catalog.list_entries("networks")]  # the choices of the command line
+Task = Literal["activity", "pose"]
+_DEFAULT_NETWORKS = {
+    Medium.VIDEOS: "mvit_small",
+    Medium.SIGNALS: "lstm",
+    Medium.PHOTOS: "tiny_vit_small",
+}
+
+
+def choose_network(
+    data: Collection[Any], *, task: Task | None, network: str | None
+) -> tuple[str, type[Network]]:
+    """The network's name and class.
+
+    Args:
+        data: what is learned from.
+        task: what is learned; what the data set has first if None.
+        network: its name, if it was given.
+    """
+    medium = Medium.PHOTOS if task == "pose" else data.kind
+    name = network or _DEFAULT_NETWORKS[medium]
+    kind = find_network_class(name)
+    if task is not None and (task == "pose") != (kind.KIND is Medium.PHOTOS):
+        raise ValueError(f"Expected a network for --task {task}, got {name}; leave one out.")
+    return name, kind
 
 
 @dataclass(frozen=True, kw_only=True)
