@@ -353,7 +353,7 @@ def test_refined_figures_stand_where_eroded_r_says_and_nowhere_else(
 ) -> None:
     pink, frames = np.full((64, 64, 3), (250, 0, 250), np.uint8), crossing.frames[:6]
     nets = SimpleNamespace(side=64, refined=lambda count, look, rng: [pink] * count)
-    monkeypatch.setattr("masquerade.avatars.avatar.FigureDiffusion", lambda folder: nets)
+    monkeypatch.setattr("masquerade.avatars.diffusion.FigureDiffusion", lambda folder: nets)
     study, out = studied(Avatar(refine="networks"), frames)
     with closing(study):
         masks, is_pink = masks_of(study, out.shape), (out == pink[0, 0]).all(axis=-1)

@@ -24,8 +24,8 @@ from masquerade.errors import BadInput, BudgetExceeded
 from masquerade.guarantee import Relation
 from masquerade.ledger import AccountBook, Content, Ledger, Run, balance, store
 from masquerade.ledger import book as books
+from masquerade.ledger.damage import LedgerTampered
 from masquerade.ledger.filter import FilterName
-from masquerade.ledger.tables import LedgerTampered
 
 address = test_ledger.address
 BEFORE = Path(__file__).parents[1] / "fixtures" / "before"

@@ -12,7 +12,7 @@ from test_ledger import MECHANISM, kinds, opened, values
 
 from masquerade.ledger import Ledger
 from masquerade.ledger import store as ledger_store
-from masquerade.ledger.tables import LedgerTampered
+from masquerade.ledger.damage import LedgerTampered
 
 address = test_ledger.address
 

@@ -16,7 +16,7 @@ from test_ledger import MECHANISM, opened, values
 from masquerade import release_file, release_value
 from masquerade.errors import BadInput
 from masquerade.ledger import Ledger
-from masquerade.ledger.tables import LedgerTampered
+from masquerade.ledger.damage import LedgerTampered
 
 address = test_ledger.address
 TABLES = ("ledger", "entries", "contents")

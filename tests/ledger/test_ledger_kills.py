@@ -21,7 +21,7 @@ from masquerade import FileSettings, check_receipt, release_file
 from masquerade.errors import BadInput
 from masquerade.io import atomic
 from masquerade.ledger import Ledger
-from masquerade.ledger.tables import OutOfReach
+from masquerade.ledger.damage import OutOfReach
 from masquerade.mechanisms.gaussian_noise import GaussianNoise
 from masquerade.publish.spine import IfExists
 

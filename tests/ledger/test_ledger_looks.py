@@ -19,8 +19,8 @@ from masquerade.errors import BadInput
 from masquerade.guarantee import Unit, UnitName
 from masquerade.ledger import Content, Ledger
 from masquerade.ledger.content import find_alike
+from masquerade.ledger.damage import LedgerTampered
 from masquerade.ledger.desk import OpenLedger
-from masquerade.ledger.tables import LedgerTampered
 from video_files import Kind
 
 address = test_ledger.address

@@ -11,8 +11,8 @@ from conftest import python
 
 DONE = (
     *("avatars", "io", "mechanisms", "noise", "places", "vision/transforms"),
-    *("networks/convolutions.py", "networks/lstm", "networks/mvit", "networks/weight_files.py"),
-    *("training/coupling.py", "training/gradients.py", "training/loop.py", "training/rows.py"),
+    *("networks/small_networks.py", "networks/lstm", "networks/mvit", "networks/weight_files.py"),
+    *("training/gradients.py", "training/loop.py", "training/rows.py"),
     *("training/step.py", "training/teach.py", "training/teachers.py", "training/votes.py"),
 )
 ALLOWED = ("Array: TypeAlias = Any  # numpy.ndarray or torch.Tensor",)  # of both at once
@@ -65,7 +65,7 @@ def test_where_torch_is_missing_the_line_that_installs_it_is_said() -> None:
     code = (
         "import sys; sys.modules['torch'] = None\n"
         "from masquerade.errors import MissingExtra\n"
-        "try:\n    import masquerade.networks.lstm_gradients\n"
+        "try:\n    import masquerade.networks.lstm_stack\n"
         "except MissingExtra as error:\n    print(error)\n"
     )
     assert "torch is needed here" in (said := python(code)) and "masquerade[train]" in said

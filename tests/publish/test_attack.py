@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import stat
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,9 @@ import pytest
 
 pytest.importorskip("torch")
 
-from masquerade import catalog, cli
+from masquerade import catalog
 from masquerade.attacks.attack import Attack
+from masquerade.cli import flags, parsing
 from masquerade.datasets.stage import Stage
 from masquerade.errors import BadInput
 from masquerade.publish.attack import make_attack
@@ -249,9 +250,10 @@ def test_what_was_renamed_for_the_command_line_arrives_under_its_own_name() -> N
         seed: int = 3
         other: tuple[int, ...] = ()
 
-    made = cli._mirror(Plain, {"seed": "attack_seed"})
-    assert [each.name for each in fields(made)] == ["attack_seed", "other"]
-    assert cli._choose_inputs(made(attack_seed=5, other=(1,))) == Plain(seed=5, other=(1,))
+    renamed = flags.rename_shared(flags.list_flags(Plain).values(), {"seed"}, "attack")
+    assert [each.name for each in renamed] == ["attack_seed", "other"]
+    made = parsing._make_entry(Plain, renamed, {"attack_seed": 5, "other": (1,)})
+    assert made == Plain(seed=5, other=(1,))
 
 
 def test_membership_wants_one_model_of_ours(

@@ -208,7 +208,7 @@ class NobodysFilms(Few):
 def test_what_learned_from_people_who_never_lived_is_a_beginning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    said = "masquerade.publish.collections.describe_public_part"
+    said = "masquerade.publish.models.describe_public_part"
     monkeypatch.setattr(said, lambda data: {"data": "stage"} if data.ABOUT.is_made_up else {})
     assert Stage.ABOUT.is_made_up
     trains(tmp_path / "stage.safetensors", NobodysFilms())

@@ -17,7 +17,7 @@ from masquerade import make_mechanism, release_file, release_value
 from masquerade.errors import BadInput, BudgetExceeded
 from masquerade.guarantee import Unit, UnitName
 from masquerade.ledger import Ledger
-from masquerade.ledger.tables import LedgerTampered, OutOfReach
+from masquerade.ledger.damage import LedgerTampered, OutOfReach
 from masquerade.receipt import Receipt
 
 MECHANISM = make_mechanism("gaussian_noise", epsilon=1, delta=1e-5, unit="frame", low=0, high=9)

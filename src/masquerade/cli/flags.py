@@ -74,6 +74,11 @@ class CommandFlag:
         return _PLACEHOLDERS.get(self.name, self.name.upper())
 
     @property
+    def is_repeated(self) -> bool:
+        """Whether it is given once for each of its values."""
+        return _is_marked(self.hint, Repeated)
+
+    @property
     def max_words(self) -> float:
         """How many words it takes, at most."""
         words = self.takes.split()

@@ -170,7 +170,8 @@ def _read_values(
         if not each.takes and several:
             values[each.name] = True
         elif several:
-            values[each.name] = each.read_value(several[-1])
+            typed = [word for words in several for word in words]
+            values[each.name] = each.read_value(typed if each.is_repeated else several[-1])
         if each.opposite_name in command_line.flags:
             values[each.name] = False
     return values

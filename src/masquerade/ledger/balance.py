@@ -23,7 +23,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from masquerade._optional import lazy_module, sql
-from masquerade.ledger.tables import LedgerTampered
+from masquerade.ledger.damage import LedgerTampered
 
 if TYPE_CHECKING:
     from masquerade.ledger import tables

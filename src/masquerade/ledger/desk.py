@@ -12,8 +12,8 @@ from masquerade._optional import lazy_module, sql
 from masquerade.errors import BadInput
 from masquerade.ledger.book import AccountBook
 from masquerade.ledger.content import Content
+from masquerade.ledger.damage import LedgerTampered, explain_damage
 from masquerade.ledger.store import Session
-from masquerade.ledger.tables import LedgerTampered, explain_damage
 
 if TYPE_CHECKING:
     from masquerade.ledger import tables

@@ -19,12 +19,12 @@ from masquerade.ledger import members, runs, words
 from masquerade.ledger.balance import hash_page
 from masquerade.ledger.book import PUBLIC, Account, AccountBook
 from masquerade.ledger.content import Content
+from masquerade.ledger.damage import LedgerTampered
 from masquerade.ledger.desk import OpenLedger
 from masquerade.ledger.filter import BudgetFilter, FilterName, find_best_order
 from masquerade.ledger.members import Entrant, MemberJoin, Remake
 from masquerade.ledger.runs import Run
 from masquerade.ledger.store import CLOCK, LedgerAddress, LedgerEntry, Session
-from masquerade.ledger.tables import LedgerTampered
 from masquerade.mechanism import Mechanism, Shapes, Value
 from masquerade.receipt import Receipt
 

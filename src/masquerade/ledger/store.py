@@ -29,7 +29,7 @@ from masquerade.errors import BadInput
 from masquerade.io import atomic
 from masquerade.ledger import balance
 from masquerade.ledger.balance import Balance
-from masquerade.ledger.tables import LedgerTampered, OutOfReach, explain_damage
+from masquerade.ledger.damage import LedgerTampered, OutOfReach, explain_damage
 
 if TYPE_CHECKING:
     from masquerade.ledger import tables

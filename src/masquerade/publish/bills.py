@@ -28,7 +28,7 @@ from masquerade.guarantee import Relation
 from masquerade.io import atomic
 from masquerade.ledger import Ledger, Run
 from masquerade.ledger.content import Content
-from masquerade.ledger.tables import OutOfReach
+from masquerade.ledger.damage import OutOfReach
 from masquerade.mechanism import Mechanism, Value
 from masquerade.noise import Noise
 from masquerade.progress import make_progress_bars, make_reporter
