@@ -727,7 +727,7 @@ def measure_cell(
             noise_multiplier=steps.noise_multiplier,
             noise_norm=steps.sigma * math.sqrt(weights) / steps.sampler.expected,
             steps=steps.steps,
-            tested=test.units,
+            tested=test.num_units,
         )
         for test, *several in zip(tests, *scores, strict=True)
         for right, truth in [(np.stack(several), test.targets.cpu().numpy())]

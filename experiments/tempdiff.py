@@ -392,7 +392,7 @@ def measure_tempdiff(run: Run) -> TempdiffFound:
     if "test" not in parts:
         raise ValueError("Expected --test-subjects to test the students on, got none.")
     if isinstance(data, Stage):
-        parts["train"].make(progress=partial(run.progress, "making"))  # type: ignore[attr-defined]
+        parts["train"].make_recordings(progress=partial(run.progress, "making"))  # type: ignore[attr-defined]
     return measure_world(run, SignalParts.of(parts, channels=plan.channels))
 
 

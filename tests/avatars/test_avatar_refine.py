@@ -147,7 +147,7 @@ class Fixed:
     def __init__(self) -> None:
         self.shown: list[diffusion.FigureCrop] = []
 
-    def refined(self, count: int, look: diffusion.Look, rng: object) -> list[np.ndarray]:
+    def refine_figure(self, count: int, look: diffusion.Look, rng: object) -> list[np.ndarray]:
         self.shown = [look(number) for number in range(count)]
         return [np.full((64, 64, 3), (250, 0, 250), np.uint8)] * count
 

@@ -181,12 +181,12 @@ def test_damaged_weights_are_refused(form: str, tmp_path: Path) -> None:
         safetensors.save_file(tensors, path)
     else:
         torch.save(tensors, path, _use_new_zipfile_serialization=form == "new")
-    assert weight_files.classes(path) == 3
+    assert weight_files.count_head_classes(path) == 3
     refused = 0
     for data in islice(mutants(path.read_bytes(), seed=len(form)), 100):
         path.write_bytes(data)
         try:
-            weight_files.classes(path)
+            weight_files.count_head_classes(path)
         except BadInput:
             refused += 1
     assert refused > 25
@@ -198,4 +198,4 @@ def test_weights_that_are_no_plain_tensors_are_refused(tmp_path: Path) -> None:
     for odd in ({3: torch.ones(2)}, {"a": torch.ones(2, 2).to_sparse()}, [torch.ones(2)], {"a": 3}):
         torch.save(odd, tmp_path / "weights")
         with pytest.raises(BadInput, match="tensors by name"):
-            weight_files.classes(tmp_path / "weights")
+            weight_files.count_head_classes(tmp_path / "weights")

@@ -133,7 +133,7 @@ def watching(tmp_path: Path) -> Callable[[str], str]:
     """What a process prints that watches for an archive."""
     start = "import subprocess, sys; from pathlib import Path\n"
     start += "from masquerade.io.only_download import normalize_name, stop_on_open\n"
-    start += f"watch(plain('toy-face-1.0.tar.gz'), Path({str(tmp_path)!r}))\n"
+    start += f"stop_on_open(normalize_name('toy-face-1.0.tar.gz'), Path({str(tmp_path)!r}))\n"
     return lambda code: python(start + code)
 
 

@@ -148,10 +148,10 @@ class Segmenter:
     def __init__(self, *, private: str) -> None:
         Segmenter.private, Segmenter.seen, Segmenter.is_ready = private, 0, False
 
-    def ready(self) -> None:
+    def load_networks(self) -> None:
         Segmenter.is_ready = True
 
-    def mask(self, frame: np.ndarray) -> np.ndarray:
+    def segment_frame(self, frame: np.ndarray) -> np.ndarray:
         Segmenter.seen += 1
         mask = np.zeros(frame.shape[:2], bool)
         mask[:40, :30] = True
@@ -181,7 +181,7 @@ def test_people_are_hidden_frame_by_frame_with_doubt_on_their_side(people: Any) 
 
 def test_without_its_networks_a_segmenter_takes_no_frame(people: Any) -> None:
     class Missing(Segmenter):
-        def ready(self) -> None:
+        def load_networks(self) -> None:
             raise BadInput("no network")
 
     def source() -> Iterator[np.ndarray]:
@@ -205,7 +205,7 @@ def test_a_real_walker_is_hidden_and_most_of_the_rest_is_not() -> None:
         pytest.skip(f"a network or the film cannot be had: {error}")
     out = np.asarray(SelectivePrivacy(region="people").apply(frame, Noise()))
     changed = np.any(out[0] != frame[0], axis=-1)
-    sure = segmenters.PersonSegmenter(private="background").mask(frame[0])
+    sure = segmenters.PersonSegmenter(private="background").segment_frame(frame[0])
     assert sure.sum() > 500 and changed[sure].mean() > 0.95 and changed.mean() < 0.5
 
 

@@ -47,7 +47,7 @@ for name in catalog.list_entries("mechanisms"):
     publish(film if is_film else table, mechanism, (shape,))
 for name in catalog.list_entries("training"):
     method = catalog.make_example("training", name)
-    shapes = ((method.teachers, 1),) if isinstance(method, Ensemble) else ((500,),)
+    shapes = ((method.num_teachers, 1),) if isinstance(method, Ensemble) else ((500,),)
     marks = {{mark: "0" * 64 for mark in getattr(method, "MARKS", ())}}
     publish(model, with_public(method, marks), shapes)
 assert not HEAVY & {{name.partition(".")[0] for name in sys.modules}}

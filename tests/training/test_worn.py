@@ -192,7 +192,7 @@ def test_changing_one_person_changes_no_other_units_rows_or_gradients(
     (tail, before), (_, after) = (rows_of(data, unit=unit, part=part) for data in (same, other))
     units = [labels.name if unit == "video" else str(labels.subject) for labels in same.labels]
     units = list(dict.fromkeys(units))
-    assert before.units == after.units == len(units)
+    assert before.num_units == after.num_units == len(units)
     others = [n for n, name in enumerate(units) if not name.startswith(who[: len(name)])]
     assert others and len(others) < len(units)
     batch = np.arange(len(units))

@@ -226,6 +226,6 @@ def judge_papers(
     """The verdicts on all papers at their own settings, in alphabetical order."""
     verdicts, names = list[Verdict](), catalog.list_entries("accounting.published")
     for name in names:
-        verdicts.append(catalog.make_example("accounting.published", name).verdict())
+        verdicts.append(catalog.make_example("accounting.published", name).judge_claim())
         progress("judging the papers", len(verdicts), len(names))
     return verdicts

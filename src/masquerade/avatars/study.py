@@ -77,7 +77,7 @@ class AvatarStudy:
 
     Args:
         plan: how.
-        stack_masks: that makes person masks.
+        masks: that makes person masks.
         landmarks: that poses people.
         watch: that looks for people whom the masks miss.
         shape: (T, H, W, 3).

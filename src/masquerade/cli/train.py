@@ -14,7 +14,7 @@ from masquerade._optional import lazy_module
 from masquerade.cli.flags import Positional
 from masquerade.collection import Collection, Medium
 from masquerade.ledger import Ledger
-from masquerade.networks.network import Network
+from masquerade.networks.network import Network, find_network_class
 from masquerade.noise import Noise
 from masquerade.progress import make_progress_bars, make_reporter
 from masquerade.publish import bills

@@ -62,7 +62,7 @@ def format_summary(summary: dict[str, Any]) -> list[str]:
         f"each {summary['unit']} ({summary['relation']}), "
         f"{format_count(summary['holders'], 'holder')}.",
         f"  The one that spent most has {100 * summary['left_share']:.1f} % left{like}.",
-        f"  A single release of epsilon {summary['find_fitting_epsilon']:g} would still fit.",
+        f"  A single release of epsilon {summary['epsilon_that_fits']:g} would still fit.",
     ]
     if more is not None and summary["fixed_list_epsilon"] is None:
         lines.append(

@@ -58,7 +58,7 @@ class CosineGaussian(GaussianVideo):
     Guarantee:
         unit: as chosen: value, pixels, tube, frame, video, record or subject.
         relation: replace_one.
-        compute_blank_distance: 255 sqrt(3 min(m^2 kappa / side^2, m lam)) in units of the noise,
+        bound: 255 sqrt(3 min(m^2 kappa / side^2, m lam)) in units of the noise,
             and the forms for free axes (`masquerade.mechanisms.precision`); analytic Gaussian
             [balle2018, Thm 8].
         numerics: float64 products, twice their error bound added; exact grid Gaussian, ChaCha20.

@@ -41,7 +41,7 @@ class PooledGaussian(GaussianVideo):
     Guarantee:
         unit: as chosen: value, pixels, tube, frame, video, record or subject.
         relation: replace_one.
-        compute_blank_distance: whole blocks and one rest, 255 sqrt(3 (floor(m/V) + ((m mod
+        bound: whole blocks and one rest, 255 sqrt(3 (floor(m/V) + ((m mod
             V)/V)^2)) for m sites (`masquerade.accounting.sensitivity.block_means_sensitivity`);
             analytic Gaussian [balle2018, Thm 8].
         numerics: integer sums; exact grid Gaussian, ChaCha20.

@@ -53,7 +53,7 @@ class VideoDprp(GaussianVideo):
     Guarantee:
         unit: as chosen: value, pixels, tube, frame, video, record or subject.
         relation: replace_one.
-        compute_blank_distance: the video's own distance, times one (orthonormal, truncated) or a
+        bound: the video's own distance, times one (orthonormal, truncated) or a
             bound on how much a fresh Gaussian R stretches it, whose failure counts towards delta
             (gaussian, as_published); analytic Gaussian [balle2018, Thm 8]. The published noise is
             far too

@@ -107,7 +107,7 @@ class SegmenterMasks:
     def make_mask(self, name: str, video: Video) -> np.ndarray:
         """From the frames."""
         if name not in self.made:
-            self.made[name] = np.packbits(self.segmenter.masks(video.frames), axis=2)
+            self.made[name] = np.packbits(self.segmenter.segment_frames(video.frames), axis=2)
         width = video.frames.shape[2]
         return np.unpackbits(self.made[name], axis=2, count=width).astype(bool)
 

@@ -218,7 +218,7 @@ def _make_choice_curve(
         plan = replace(mechanism, epsilon=epsilon).plan(shapes)
         left, unit = _find_frontier_value(plan), _name_unit(plan.guarantee.unit)
         if left is not None and left <= max_error:
-            points.append((100 * plan.guarantee.noticed, left))
+            points.append((100 * plan.guarantee.detection_rate, left))
     if len(points) < 2:
         return None
     name = f"protected: {unit}{says}"
