@@ -23,7 +23,7 @@ import numpy as np
 from av.codec.hwaccel import HWAccel
 
 from masquerade.io import devices, streams
-from masquerade.io.video import formats, read, write
+from masquerade.io.video import colour, read, write
 from masquerade.mechanisms.cosine_gaussian import CosineGaussian
 from masquerade.mechanisms.gaussian_video import GaussianVideo
 from masquerade.mechanisms.pooled_gaussian import PooledGaussian
@@ -128,10 +128,10 @@ def main(video: Path) -> None:
             raw = list(itertools.islice(container.decode(video=0), 60))
         print("decode, threads:", rate(lambda: decoded(path, on_gpu=False)))
         print("decode, GPU:", rate(lambda: decoded(path, on_gpu=True)))
-        to_rgb = formats.ToRgb()
+        to_rgb = colour.ToRgb()
         print("to RGB:", rate(lambda: sum(to_rgb(frame).shape[2] // 3 for frame in raw)))
         print("decode and RGB:", rate(lambda: sum(1 for _ in read.read_frames(path))))
-        from_rgb = formats.FromRgb("yuv420p", height=shape[1])
+        from_rgb = colour.FromRgb("yuv420p", height=shape[1])
         yuv = [from_rgb.convert_frame(from_rgb.copy_array(frame)) for frame in few]
         print(
             "from RGB:",

@@ -29,7 +29,7 @@ from av.filter import Graph
 
 from face_blur import RUN_PEER, peer_python
 from masquerade.io.downloads import fetch_asset
-from masquerade.io.video import formats, read, write
+from masquerade.io.video import colour, formats, read, write
 from masquerade.mechanism import Mechanism
 from masquerade.mechanisms.cosine_gaussian import CosineGaussian
 from masquerade.mechanisms.face_blur import FaceBlur
@@ -76,7 +76,7 @@ def by_ffmpeg(source: Path, target: Path, *, is_blurred: bool) -> None:
         track = out.add_stream(form.codec, rate=RATE, options=options)
         track.codec_context.width, track.codec_context.height = stream.width, stream.height
         track.codec_context.pix_fmt, track.codec_context.thread_count = "yuv420p", 4
-        formats.tag_colours(track.codec_context, height=stream.height)
+        colour.tag_colours(track.codec_context, height=stream.height)
         blur = _blurring(stream) if is_blurred else iter
         for number, frame in enumerate(held.decode(stream)):
             for picture in blur([frame]):

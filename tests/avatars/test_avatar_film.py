@@ -352,7 +352,7 @@ def test_refined_figures_stand_where_eroded_r_says_and_nowhere_else(
     crossing: StagedFilm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pink, frames = np.full((64, 64, 3), (250, 0, 250), np.uint8), crossing.frames[:6]
-    nets = SimpleNamespace(side=64, refined=lambda count, look, rng: [pink] * count)
+    nets = SimpleNamespace(side=64, refine_figure=lambda count, look, rng: [pink] * count)
     monkeypatch.setattr("masquerade.avatars.diffusion.FigureDiffusion", lambda folder: nets)
     study, out = studied(Avatar(refine="networks"), frames)
     with closing(study):

@@ -18,7 +18,6 @@ ASKED = {
     "train m --method mask_dp --data sta": {"stage"},
     "release war": set(),  # a file, which the shell completes
     "de": {"demo"},
-    "nothing ": set(),
 }
 
 

@@ -391,7 +391,7 @@ def test_a_place_that_cannot_be_reached(world: World, monkeypatch: Patch) -> Non
 
 def test_a_process_that_is_killed_does_no_harm(copied: World, monkeypatch: Patch) -> None:
     copied.publish(**GOOD)
-    for place, name in ((downloads, "download"), (shutil, "copyfileobj")):
+    for place, name in ((downloads, "download_archive"), (shutil, "copyfileobj")):
         with monkeypatch.context() as patch:
             patch.setattr(place, name, lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL))
             assert exit_codes(lambda: downloads.fetch_unlisted(asset())) == [-signal.SIGKILL]

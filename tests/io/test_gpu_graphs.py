@@ -56,7 +56,7 @@ def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
 
         return replay, out
 
-    monkeypatch.setattr(device_graphs, "Reserved", Listed)
+    monkeypatch.setattr(device_graphs, "PresampledNoise", Listed)
     monkeypatch.setattr(device_graphs, "_record_work", record)
     monkeypatch.setattr(device_graphs, "_can_capture", lambda: True)
 

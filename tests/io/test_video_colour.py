@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from av.video.reformatter import ColorRange
 
-from masquerade.io.video import formats
+from masquerade.io.video import colour, formats
 
 
 def frame_of(pixel_format: str, height: int, width: int, *, seed: int) -> av.VideoFrame:
@@ -19,7 +19,7 @@ def frame_of(pixel_format: str, height: int, width: int, *, seed: int) -> av.Vid
     return frame
 
 
-@pytest.mark.parametrize("pixel_format", sorted(formats._QUICK_FORMATS))
+@pytest.mark.parametrize("pixel_format", sorted(colour._QUICK_FORMATS))
 def test_the_quick_way_to_rgb_gives_the_same_values(
     pixel_format: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -28,15 +28,15 @@ def test_the_quick_way_to_rgb_gives_the_same_values(
         for tag, reach in ((1, ColorRange.MPEG), (5, ColorRange.JPEG), (9, ColorRange.MPEG)):
             frame = frame_of(pixel_format, height, width, seed=seed)
             frame.colorspace, frame.color_range = tag, reach
-            quick = formats.ToRgb()(frame)
+            quick = colour.ToRgb()(frame)
             with monkeypatch.context() as patch:
                 patch.setattr(formats, "_QUICK_FORMATS", set())
-                plain = formats.ToRgb()(frame)
+                plain = colour.ToRgb()(frame)
             assert quick.shape == (height, width, 3) and quick.dtype == np.uint8
             assert np.array_equal(quick, plain) and quick.flags.c_contiguous
-            assert not np.shares_memory(quick, formats.ToRgb()(frame))
+            assert not np.shares_memory(quick, colour.ToRgb()(frame))
 
 
 def test_the_comparison_can_fail() -> None:
-    one, other = (formats.ToRgb()(frame_of("yuv420p", 34, 50, seed=seed)) for seed in (1, 2))
+    one, other = (colour.ToRgb()(frame_of("yuv420p", 34, 50, seed=seed)) for seed in (1, 2))
     assert not np.array_equal(one, other)

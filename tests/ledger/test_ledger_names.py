@@ -76,7 +76,7 @@ def test_an_old_ledger_replays_and_its_spellings_pay_together(
 ) -> None:
     with monkeypatch.context() as patch:  # as it was: every spelling a person of its own
         for module in (books, members):
-            patch.setattr(module, "key_of", lambda name: name)
+            patch.setattr(module, "fold_name", lambda name: name)
         for place, name in enumerate(["Ann", "ANN"]):
             ledger.add_content("people", values(place), subject=name)
         ledger.reserve_release(values(0), WHOLE)

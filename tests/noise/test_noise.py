@@ -130,8 +130,8 @@ def test_an_undecided_number_gets_more_bits_until_it_is_decided() -> None:
     ("draw", "law"),
     [
         (lambda noise, n: noise.sample_gaussian(2.5, n), stats.norm(scale=2.5)),
-        (lambda noise, n: noise.sample_laplace(2.5, n), stats.sample_laplace(scale=2.5)),
-        (lambda noise, n: noise.sample_uniform(n), stats.sample_uniform()),
+        (lambda noise, n: noise.sample_laplace(2.5, n), stats.laplace(scale=2.5)),
+        (lambda noise, n: noise.sample_uniform(n), stats.uniform()),
     ],
     ids=["gaussian", "laplace", "uniform"],
 )

@@ -12,7 +12,7 @@ from conftest import python
 DONE = (
     *("avatars", "io", "mechanisms", "noise", "places", "vision/transforms"),
     *("networks/small_networks.py", "networks/lstm", "networks/mvit", "networks/weight_files.py"),
-    *("training/gradients.py", "training/loop.py", "training/rows.py"),
+    *("training/gradients.py", "training/loop.py"),
     *("training/step.py", "training/teach.py", "training/teachers.py", "training/votes.py"),
 )
 ALLOWED = ("Array: TypeAlias = Any  # numpy.ndarray or torch.Tensor",)  # of both at once

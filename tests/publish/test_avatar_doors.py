@@ -30,13 +30,13 @@ KILLED = """
 import os, signal, sys
 from masquerade.io import atomic
 from masquerade.cli import main
-plain, left = atomic.UnfinishedFile.name, [int(sys.argv[1])]
+plain, left = atomic.UnfinishedFile.move_into_place, [int(sys.argv[1])]
 def name(self):
     if not left[0]:
         os.kill(os.getpid(), signal.SIGKILL)
     left[0] -= 1
     plain(self)
-atomic.UnfinishedFile.name = name
+atomic.UnfinishedFile.move_into_place = name
 main(sys.argv[2:])
 """
 STOPPED = """

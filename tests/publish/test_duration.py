@@ -12,7 +12,7 @@ import pytest
 import video_files as maker
 from conftest import python
 from masquerade import catalog
-from masquerade.io.video import formats, probe, read
+from masquerade.io.video import colour, probe, read
 from masquerade.mechanism import FrameByFrame
 from masquerade.publish import estimates
 from masquerade.publish.recording import make_mechanism
@@ -83,13 +83,13 @@ def test_a_film_is_turned_to_rgb_once_and_under_a_ledger_twice(
     budget = ["--epsilon", "20", "--delta", "1e-3", "--unit", "pixels", "--pixels", "16"]
     assert command("ledger", "open", "ward", *budget, "--ledger", ledger).code == 0
     assert command("ledger", "add", "ward", clip, "--ledger", ledger).code == 0
-    plain, made = formats.ToRgb.__call__, []
+    plain, made = colour.ToRgb.__call__, []
 
-    def noted(self: formats.ToRgb, frame: Any) -> np.ndarray:
+    def noted(self: colour.ToRgb, frame: Any) -> np.ndarray:
         made.append(frame.pts)
         return plain(self, frame)
 
-    monkeypatch.setattr(formats.ToRgb, "__call__", noted)
+    monkeypatch.setattr(colour.ToRgb, "__call__", noted)
     words = ["release", clip, clip.with_name("out.mp4"), *POOLED, "--yes"]
     assert command(*words, *["--ledger", ledger] * is_charged).code == 0
     assert len(made) == len(FILM) * (1 + is_charged)

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import masquerade as mq
-from masquerade.io import atomic
+from masquerade.io import opaque_names
 from masquerade.ledger import Ledger
 from masquerade.mechanism import Heuristic, Shape
 from masquerade.noise import Noise
@@ -59,7 +59,7 @@ def opened(command: Any, house: Path, *files: Path) -> Path:
 
 
 def list_of_names(house: Path) -> Path:
-    return atomic.list_path(house / "in", house / "out")
+    return opaque_names.list_path(house / "in", house / "out")
 
 
 def test_a_folder_is_published_under_opaque_names(house: Path, command: Any) -> None:

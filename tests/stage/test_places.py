@@ -44,7 +44,7 @@ def test_the_same_seed_gives_the_same_bytes_in_another_process(world: list[Stage
         "import hashlib, numpy as np; from masquerade.stage import backdrop, places;"
         "place = places.make_staged_place(2, seed=3); rng = np.random.default_rng([0, 1]);"
         "camera = places.place_camera(place, 1, height=48, width=48, rng=rng);"
-        "image, depth = backdrop.draw_backdrops(place, camera, place.light);"
+        "image, depth = backdrop.draw_backdrop(place, camera, place.light);"
         "print(hashlib.sha256(image.tobytes() + depth.tobytes()).hexdigest())"
     )
     image, depth = backdrop.draw_backdrop(world[2], nominal(world[2], 1), world[2].light)

@@ -153,7 +153,7 @@ def test_a_killed_make_leaves_nothing_under_the_final_name(world_cache: Path) ->
     code = (
         "import time; from test_stage import tiny\n"
         "wait = lambda done, total: (print(done, flush=True), time.sleep(60))\n"
-        "tiny(seed=6).make(progress=wait, num_processes=1)"
+        "tiny(seed=6).make_recordings(progress=wait, num_processes=1)"
     )
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-c", code]

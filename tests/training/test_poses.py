@@ -82,7 +82,7 @@ def test_a_loss_weighted_by_the_batch_would_move_the_others() -> None:
 
 def test_a_photo_without_a_joint_in_its_crop_adds_exactly_nothing(reading: Any) -> None:
     rows = reading.rows
-    assert rows.units == 8 and rows.slots[:, 0].tolist() == [-1, -1, 2, 3, 4, 5, 6, 7]
+    assert rows.num_units == 8 and rows.slots[:, 0].tolist() == [-1, -1, 2, 3, 4, 5, 6, 7]
     weights = {name: w for name, w in reading.tail.named_parameters() if w.requires_grad}
     loss = loop._make_loss(reading.tail, reading.method, rows)
     sums = PrivateSum(loss, weights, rows, reading.plan, physical=4, see=lambda inputs: inputs)

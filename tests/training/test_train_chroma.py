@@ -8,7 +8,7 @@ import av
 import numpy as np
 import pytest
 
-from masquerade.io.video.formats import ToRgb
+from masquerade.io.video.colour import ToRgb
 from masquerade.recordings import Video
 from masquerade.training import views
 from masquerade.training.views import BORDER_PX, FILL_LEVEL, PrivateSide

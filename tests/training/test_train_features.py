@@ -188,14 +188,14 @@ def test_under_a_ledger_one_psi_is_public_for_ever() -> None:
     )
     content = Content.from_value(Few()[0])
     run = cost(contents=(content,), masks=(b"",))
-    assert run.public == "features" and run.masks == (method.make_psi().mark(is_photo=False),)  # type: ignore[attr-defined]
+    assert run.public == "features" and run.masks == (method.make_psi().hash_rule(is_photo=False),)  # type: ignore[attr-defined]
 
 
 def test_worn_sensors_have_no_such_methods() -> None:
-    from masquerade.networks.lstm import EXAMPLE
+    from masquerade.networks.lstm import LstmNetwork
 
     with pytest.raises(ValueError, match="without a public part"):
-        check_pairing(Projected(epsilon=8.0, unit="video"), EXAMPLE)
+        check_pairing(Projected(epsilon=8.0, unit="video"), LstmNetwork())
 
 
 def test_both_parts_have_their_own_rules() -> None:

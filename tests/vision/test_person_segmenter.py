@@ -80,7 +80,7 @@ def test_in_an_empty_picture_nobody_is_public_also_in_another_process() -> None:
         asset(name)
     grey, segmenter = np.full((1, 60, 80, 3), 114, np.uint8), PersonSegmenter(private="background")
     assert not segmenter.segment_frames(grey).any()
-    assert not pickle.loads(pickle.dumps(segmenter)).masks(grey).any()
+    assert not pickle.loads(pickle.dumps(segmenter)).segment_frames(grey).any()
 
 
 def test_small_people_in_a_large_frame_are_found(frame: np.ndarray) -> None:

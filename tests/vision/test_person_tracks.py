@@ -80,7 +80,7 @@ def test_an_empty_film_has_no_tracks() -> None:
     assert track_poses([]) == () and track_poses([[], []]) == ()
 
 
-@pytest.mark.parametrize("settings", [{"gap": -1}, {"least": 0}])
+@pytest.mark.parametrize("settings", [{"gap": -1}, {"min_finds": 0}])
 def test_settings_without_sense_are_refused(settings: dict[str, int]) -> None:
     with pytest.raises(ValueError, match="Expected"):
         track_poses([], **settings)

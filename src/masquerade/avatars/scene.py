@@ -1,6 +1,6 @@
 """What the first pass over a film learns of it: who is where, and what the place is without them.
 
-People are found and followed (`pose`), their pixels found (`read_segment`), frames placed
+People are found and followed (`pose`), their pixels found (`segment`), frames placed
 (`align`), the place put together (`plates`), and whoever was missed noted (`watch`). The pose
 networks look ahead; a thread of its own does the rest with what they found.
 

@@ -36,7 +36,7 @@ class Manifest(Collection[Video | Photo | Signal]):
         ward/a.mp4,    walk,     anna,    train, ward 3
         ward/b.mp4,    fall,     ben,     test,  ward 3
 
-    The columns are ``find_path`` and, where wanted, ``activity``, ``subject``, ``split`` (train,
+    The columns are ``path`` and, where wanted, ``activity``, ``subject``, ``split`` (train,
     val, test, public), ``place``, ``view``, ``mask``, ``joints``, ``head_px``, ``start`` and
     ``end``. Paths begin at the table's own folder. All rows are of one kind: videos, photos, or
     signals (.csv with a heading, or .npy).

@@ -41,7 +41,7 @@ class Stage(Collection[Recording]):
 
     The public half is for pre-training, ``train`` plays the private data, ``test`` is held out;
     nobody is in two of them unless ``shares_subjects``. Indexing makes a recording on the spot
-    unless ``make_recordings`` has put all of them into the cache.
+    unless ``make`` has put all of them into the cache.
 
     Args:
         kind: what is wanted.

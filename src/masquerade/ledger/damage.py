@@ -1,7 +1,4 @@
-"""The tables of a ledger.
-
-What is said of a ledger that is not what it was, or that cannot be reached.
-"""
+"""What is said of a ledger that is not what it was, or that cannot be reached."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The tables of a ledger.
-
-What is said of a ledger that is not what it was, or that cannot be reached.
-"""
+"""The tables of a ledger."""
 
 from __future__ import annotations
 

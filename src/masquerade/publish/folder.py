@@ -16,7 +16,7 @@ from typing import Any
 from masquerade import ledger as ledgers
 from masquerade._formatting import format_count
 from masquerade.errors import BadInput, exit_code, format_error
-from masquerade.io import atomic
+from masquerade.io import atomic, opaque_names
 from masquerade.io.video import choose_suffix
 from masquerade.io.workers import LostWorker, TaskOutcome, WorkerPool
 from masquerade.mechanism import Mechanism
@@ -108,7 +108,7 @@ class FolderSettings:
         if self.keep_names:
             return None
         place = source.resolve() / "files" if self.only else source.resolve()
-        return self.names or atomic.list_path(place, target.resolve())
+        return self.names or opaque_names.list_path(place, target.resolve())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,7 +150,7 @@ def plan_folder(source: Path, target: Path, work: FolderSettings) -> FolderPlan:
         raise BadInput(f"Expected recordings in {source}; {_describe_contents(len(every), hidden)}")
     known = [str(path.relative_to(source)) for path in files]
     book = work.find_name_list(source, target)
-    names = atomic.choose_opaque_names(known, book) if book is not None else {}
+    names = opaque_names.choose_opaque_names(known, book) if book is not None else {}
     jobs = []
     for place, (path, name) in enumerate(zip(files, known, strict=True)):
         stem = names.get(name) or str(Path(name).with_suffix(""))
@@ -367,8 +367,8 @@ def check_names(
     book = work.find_name_list(source, target)
     if book is not None:
         if work.names is None or options.if_standing is IfExists.RESUME:
-            atomic.refuse_lost(book, target.resolve())
-        atomic.check_place(book, target.resolve())
+            opaque_names.refuse_lost(book, target.resolve())
+        opaque_names.check_place(book, target.resolve())
     return book
 
 
@@ -382,7 +382,7 @@ def make_named_plan(
     atomic.remove_dead_files(book.parent)
     with atomic.lock_target(book):
         planned = plan_folder(source, target, work)
-        atomic.write_name_list(book, planned.names)
+        opaque_names.write_name_list(book, planned.names)
     secrets.SystemRandom().shuffle(planned.jobs)
     return planned
 

@@ -227,7 +227,7 @@ def make_method(name: str, /, **fields: Any) -> Any:
     """The training method or ensemble of that name with these fields.
 
     Example:
-        >>> make_method("dp_sgd", epsilon=1, unit="video").met.value
+        >>> make_method("dp_sgd", epsilon=1, unit="video").target_relation.value
         'zero_out'
     """
     return type(catalog.make_example("training", name))(**fields)

@@ -259,7 +259,7 @@ def draw_frontier(dots: Sequence[FrontierDot], axes: PlotAxes) -> str:
         >>> one = FrontierDot(name="blur", given_away=40, low=38, high=42, kept=70)
         >>> two = FrontierDot(name="noise", given_away=33, low=32, high=35, kept=20, is_proved=True)
         >>> drawn = draw_frontier([one, two], PlotAxes(title="t", x_label="attack", y_label="use"))
-        >>> drawn.count("<circle"), drawn.count('class="find_frontier"')
+        >>> drawn.count("<circle"), drawn.count('class="frontier"')
         (4, 1)
     """
     if not dots:

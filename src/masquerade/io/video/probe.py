@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from av.stream import Stream
     from av.video.stream import VideoStream
 
-    from masquerade.io.video import formats as colour
+    from masquerade.io.video import colour
 else:
-    colour = lazy_module("masquerade.io.video.formats")
+    colour = lazy_module("masquerade.io.video.colour")
 
 
 _HDR = {16: "PQ", 18: "HLG"}

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from av.container import InputContainer
     from av.video.stream import VideoStream
 
-    from masquerade.io.video import formats as colour
+    from masquerade.io.video import colour
 else:
-    colour = lazy_module("masquerade.io.video.formats")
+    colour = lazy_module("masquerade.io.video.colour")
 
 
 TICK = Fraction(1, 90_000)  # seconds: of all times that are kept, whatever the camera counts in

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from av.container import OutputContainer
     from av.video.stream import VideoStream
 
-    from masquerade.io.video import formats as colour
+    from masquerade.io.video import colour
 else:
-    colour = lazy_module("masquerade.io.video.formats")
+    colour = lazy_module("masquerade.io.video.colour")
 
 
 _MAX_RATE_HZ = 1000
