@@ -1,5 +1,4 @@
-"""Opaque names for what is published; a private list tells which is which.
-"""
+"""Opaque names for what is published; a private list tells which is which."""
 
 from __future__ import annotations
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
 from masquerade import _check, _json, catalog
 from masquerade._formatting import format_rounded_down, format_rounded_up
+from masquerade._optional import lazy_module
 from masquerade.audits.bounds import choose_smallest_bound, confidence_each, poisson_tradeoff
-from masquerade.audits.canaries import CanaryRun, CanarySet, MadeUpFilms, repeat_canaries
 from masquerade.audits.game import Claim, Game, MechanismGame
 from masquerade.audits.one_run import one_run_coins, one_run_poisson
 from masquerade.audits.paper_games import MaskDpBatches, VideoDprpValue
@@ -29,6 +29,12 @@ from masquerade.scores import Evidence
 from masquerade.training.ensemble import Ensemble
 from masquerade.training.learner import ProgressCallback, read_model_fields
 from masquerade.training.method import Method, PromiseWithPublic
+
+if TYPE_CHECKING:
+    from masquerade.audits import canaries as canary_runs
+    from masquerade.audits.canaries import CanaryRun, CanarySet
+else:
+    canary_runs = lazy_module("masquerade.audits.canaries", extra="train")
 
 _CANARY_METHODS = (  # canaries know these
     *("dp_sgd", "feature_dp", "feature_projective", "mask_dp", "multi_clip", "pate", "projected"),
@@ -294,10 +300,12 @@ def audit_claimant(
     films = films if films >= _MIN_UNITS // 4 else 0
     flock = CanarySet(
         planted=canaries,
-        films=MadeUpFilms(count=films) if films else None,
+        films=canary_runs.MadeUpFilms(count=films) if films else None,
         units=claimant.units,
     )
-    sung = repeat_canaries(method, flock, runs=repeats, network=claimant.network, tell=tell)
+    sung = canary_runs.repeat_canaries(
+        method, flock, runs=repeats, network=claimant.network, tell=tell
+    )
     return make_claim(method, sung[0]), measure_evidence(sung, method, confidence=confidence)
 
 
