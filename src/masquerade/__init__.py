@@ -4,7 +4,7 @@ Everything a script needs has one name here. The list stands in ``__init__.pyi``
 with its home, which editors and type checkers read as well. Importing this package loads nothing
 else: a name is fetched from its home when it is first used.
 
-A package of ours never lends its name to a function: `masquerade.audits` is a room, so what the
+A package of ours never lends its name to a function: `masquerade.audits` is a package, so what the
 command line calls ``audit`` and ``report`` is `audit_game` and `write_report` here.
 
 Example:

@@ -1,4 +1,4 @@
-"""Checks at the public doors: rule, value, remedy. They are always on."""
+"""Checks of what callers give: rule, value, remedy. They are always on."""
 
 from __future__ import annotations
 

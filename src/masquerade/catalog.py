@@ -1,4 +1,4 @@
-"""The entries of each room, listed in one light table: ``ENTRIES`` in the room's ``__init__.py``.
+"""The entries of each package, listed in one light table: ``ENTRIES`` in its ``__init__.py``.
 
 A line of it names a mechanism, a method, an attack or a data set, with its class, a sentence, and
 the fields of the smallest sensible instance. Adding one is a class and a line.
@@ -31,7 +31,7 @@ _PACKAGES = (*_ENTRY_NOUNS, "audits")
 
 
 class CatalogEntry(NamedTuple):
-    """One line of a room's table.
+    """One line of a package's table.
 
     Args:
         home: the module below masquerade and the class in it, as ``package.file:Class``.
@@ -48,15 +48,17 @@ class CatalogEntry(NamedTuple):
 
 @cache
 def list_entries(package: str) -> tuple[str, ...]:
-    """The entries of a room ("mechanisms", "accounting.published", ...), in alphabetical order."""
+    """The entries of a package ("mechanisms", "training", ...), in alphabetical order."""
     try:
         return tuple(sorted(import_module(f"masquerade.{package}").ENTRIES))
     except ModuleNotFoundError:
-        raise ValueError(f"Expected a room of masquerade, got room={package!r}.") from None
+        raise ValueError(
+            f"Expected a package of masquerade with entries, got {package!r}."
+        ) from None
 
 
 def find_entry(package: str, name: str) -> CatalogEntry:
-    """A line of a room's table.
+    """A line of a package's table.
 
     Raises:
         ValueError: if there is no such entry; the message lists those there are.
@@ -87,7 +89,7 @@ def make_example(package: str, name: str) -> Any:
 
 
 def find_entry_noun(package: str) -> str:
-    """What an entry of a room is called.
+    """What an entry of a package is called.
 
     Example:
         >>> find_entry_noun("mechanisms")
@@ -114,8 +116,8 @@ def find_entry_name(entry: object) -> str:
 @cache
 def _class_name(module: str, own: str) -> str:
     home = f"{module.removeprefix('masquerade.')}:{own}"
-    listed = ((room, name) for room in _PACKAGES for name in list_entries(room))
-    found = (name for room, name in listed if find_entry(room, name).home == home)
+    listed = ((package, name) for package in _PACKAGES for name in list_entries(package))
+    found = (name for package, name in listed if find_entry(package, name).home == home)
     return next(found, module.rpartition(".")[2])
 
 

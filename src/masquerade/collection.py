@@ -1,6 +1,6 @@
 """Collections: recordings on disk or made on demand, one at a time, with what is known of each.
 
-A data set is a file of the room ``data``: a frozen dataclass on `Collection` whose fields say where
+A data set is a frozen dataclass on `Collection` whose fields say where
 it lies and which part of it is meant. Making one reads nothing; ``labels`` reads the lists that the
 publisher ships, and only an index reads a recording.
 """
@@ -227,7 +227,7 @@ class Collection(ABC, Generic[Item]):
     def mask_source(self) -> str:
         """Where its masks come from, in public words for a receipt; empty where they are its own.
 
-        A door that brings masks and recordings together says it, after they were read.
+        Whoever brings masks and recordings together says it, after they were read.
         """
         return ""
 

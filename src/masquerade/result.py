@@ -1,8 +1,7 @@
-"""The public Python API and the command line's verbs: one module each, the only ones that put
-rooms together.
+"""What a command gives: one JSON object, the lines that a person reads, and an exit code.
 
 A verb's module has ``COMMAND``, or ``COMMANDS`` by name where it has several: frozen dataclasses
-whose fields are the flags and whose ``run`` returns an `CommandResult`.
+whose fields are the flags and whose ``run`` returns a `CommandResult`.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from av.video.reformatter import ColorRange
 
-from masquerade.io.video import colour, formats
+from masquerade.io.video import colour
 
 
 def frame_of(pixel_format: str, height: int, width: int, *, seed: int) -> av.VideoFrame:
@@ -30,7 +30,7 @@ def test_the_quick_way_to_rgb_gives_the_same_values(
             frame.colorspace, frame.color_range = tag, reach
             quick = colour.ToRgb()(frame)
             with monkeypatch.context() as patch:
-                patch.setattr(formats, "_QUICK_FORMATS", set())
+                patch.setattr(colour, "_QUICK_FORMATS", set())
                 plain = colour.ToRgb()(frame)
             assert quick.shape == (height, width, 3) and quick.dtype == np.uint8
             assert np.array_equal(quick, plain) and quick.flags.c_contiguous

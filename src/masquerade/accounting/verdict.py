@@ -3,7 +3,7 @@
 The Renyi accountant that the papers used, kept to reproduce their numbers.
 
 It serves no guarantee of ours. dp-accounting's replace-one mode does not double the distance of a
-plain Gaussian event, so only Poisson-sampled events under add_remove pass this door.
+plain Gaussian event, so only Poisson-sampled events under add_remove are passed on.
 
 A published training run: the noise behind its printed epsilon, and what that noise gives.
 """

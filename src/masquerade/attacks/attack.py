@@ -132,7 +132,7 @@ Whose: TypeAlias = Literal["same people", "other people", "same places", "nobody
 
 
 class Attack(ABC):
-    """A frozen dataclass with public fields. Its room lists it.
+    """A frozen dataclass with public fields. Its package lists it.
 
     It reads what was published and what the attacker holds, and changes neither, nor any receipt
     or ledger. What it returns is private.
@@ -226,7 +226,7 @@ class ModelCase:
 
 
 class ModelAttack(ABC):
-    """A frozen dataclass with public fields, run on a model. Its room lists it."""
+    """A frozen dataclass with public fields, run on a model. Its package lists it."""
 
     @abstractmethod
     def run(self, case: ModelCase, *, told: ProgressCallback) -> tuple[AttackResult, ...]:

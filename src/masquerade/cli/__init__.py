@@ -1,4 +1,4 @@
-"""The command line: verbs are doors, flags are the fields of dataclasses."""
+"""The command line: a verb is a module, and flags are the fields of dataclasses."""
 
 from __future__ import annotations
 
@@ -136,14 +136,14 @@ def _find_command(arguments: list[str]) -> tuple[str, type[Any], list[str]]:
         raise ValueError(_check.describe_unknown("command", verb, VERBS))
     if verb == "recipe" and rest and rest[0] not in _HELP_FLAGS:
         rest = rest[:1]  # whatever its flags are, they went elsewhere with it
-    program, door = f"masquerade {verb}", import_module(f"masquerade.cli.{verb}")
-    if hasattr(door, "COMMAND"):
-        return program, door.COMMAND, rest
+    program, module = f"masquerade {verb}", import_module(f"masquerade.cli.{verb}")
+    if hasattr(module, "COMMAND"):
+        return program, module.COMMAND, rest
     if not rest or rest[0] in _HELP_FLAGS:
-        _print_and_exit(help_page.format_verb_help(verb, door), 0 if rest else 2)
-    if rest[0] not in tuple(door.COMMANDS):
-        raise ValueError(_check.describe_unknown(f"{verb} command", rest[0], door.COMMANDS))
-    return f"{program} {rest[0]}", door.COMMANDS[rest[0]], rest[1:]
+        _print_and_exit(help_page.format_verb_help(verb, module), 0 if rest else 2)
+    if rest[0] not in tuple(module.COMMANDS):
+        raise ValueError(_check.describe_unknown(f"{verb} command", rest[0], module.COMMANDS))
+    return f"{program} {rest[0]}", module.COMMANDS[rest[0]], rest[1:]
 
 
 def _print_and_exit(text: str, code: int = 0) -> NoReturn:
@@ -152,7 +152,7 @@ def _print_and_exit(text: str, code: int = 0) -> NoReturn:
 
 
 def _read_arguments(arguments: list[str]) -> tuple[Any, list[Any]]:
-    """The command with its flags, and the entries of rooms that it runs with."""
+    """The command with its flags, and the entries that it runs with."""
     program, kind, rest = _find_command(arguments)
     is_asking = bool(_HELP_FLAGS & set(rest))
     chosen, rest = parsing.choose_entries(kind, rest, is_asking=is_asking)

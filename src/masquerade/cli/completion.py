@@ -38,11 +38,11 @@ class PrintBash:
 
         every = tyro.extras.SubcommandApp()
         for verb in VERBS:
-            door = import_module(f"masquerade.cli.{verb}")
-            if hasattr(door, "COMMAND"):
-                every.command(_as_function(door.COMMAND), name=verb)
+            module = import_module(f"masquerade.cli.{verb}")
+            if hasattr(module, "COMMAND"):
+                every.command(_as_function(module.COMMAND), name=verb)
             else:
-                every.command(_as_group(door.COMMANDS), name=verb)
+                every.command(_as_group(module.COMMANDS), name=verb)
         with contextlib.redirect_stdout(io.StringIO()) as said, contextlib.suppress(SystemExit):
             config = (tyro.conf.OmitArgPrefixes, tyro.conf.FlagCreatePairsOff)
             every.cli(

@@ -199,7 +199,7 @@ class ListData:
     """List the data sets: what they hold, their licence, and what to cite."""
 
     def run(self) -> CommandResult:
-        """Every entry of the room, by name."""
+        """Every data set, by name."""
         found = {}
         for name in catalog.list_entries("datasets"):
             example: Collection[Any] = catalog.make_example("datasets", name)

@@ -139,7 +139,7 @@ def rename_shared(
 
 
 def list_wanted(kind: type[Any]) -> list[tuple[str, ...]]:
-    """Flag and room of the entries that a command runs with, and the usual one, if any."""
+    """Flag and package of the entries that a command runs with, and the usual one, if any."""
     return list(getattr(kind, "ENTRIES", (kind.ENTRY,) if hasattr(kind, "ENTRY") else ()))
 
 

@@ -15,10 +15,10 @@ from masquerade.guarantee import PROTECTS
 _BUDGET_FLAGS = ("epsilon", "delta", "unit", "pixels")
 
 
-def format_verb_help(verb: str, door: Any) -> str:
+def format_verb_help(verb: str, module: Any) -> str:
     """The commands of a verb, one line each."""
-    said = getattr(door, "SUMMARIES", None)
-    said = said or {name: flags.read_summary(kind) for name, kind in door.COMMANDS.items()}
+    said = getattr(module, "SUMMARIES", None)
+    said = said or {name: flags.read_summary(kind) for name, kind in module.COMMANDS.items()}
     lines = [f"usage: masquerade {verb} COMMAND ... [--json]", ""]
     return "\n".join(lines + [f"  {name:16} {line}".rstrip() for name, line in said.items()])
 
@@ -31,7 +31,7 @@ def format_command_help(
     Args:
         program: how it is called.
         command_kind: its class.
-        chosen: flag, room and name of the entries that were named beside ``--help``.
+        chosen: flag, package and name of the entries that were named beside ``--help``.
     """
     own = flags.list_flags(command_kind)
     asked = flags.list_wanted(command_kind)
@@ -92,7 +92,7 @@ def _format_units() -> list[str]:
 def _format_choices(
     program: str, flag: str, package: str, usual: Sequence[str | None]
 ) -> list[str]:
-    """The entries of a room, one line each; what has a proof comes first."""
+    """The entries of a package, one line each; what has a proof comes first."""
     spelled = f"--{flag} NAME" if flag else "NAME"
     more = f"{program} --{flag} NAME --help" if flag else f"{program} NAME --help"
     names = catalog.list_entries(package)

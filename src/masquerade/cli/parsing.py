@@ -14,7 +14,7 @@ from masquerade.cli.flags import CommandFlag, list_flags, list_wanted, rename_sh
 from masquerade.errors import BadInput
 from masquerade.guarantee import UnitName, parse_unit_name
 
-Chosen = tuple[str, str, str | None]  # flag, room and name of an entry
+Chosen = tuple[str, str, str | None]  # flag, package and name of an entry
 
 _TEXT_WORDS = ("TEXT", "PATH", "VALUE")
 _NUMBER_WORDS = {"N": ("a whole number", int), "X": ("a number", float)}
@@ -55,7 +55,9 @@ def read_command(
         BadInput: if there is nothing where the input should be.
     """
     program = name_program(program, chosen)
-    classes = [None if name is None else catalog.load_class(room, name) for _, room, name in chosen]
+    classes = [
+        None if name is None else catalog.load_class(package, name) for _, package, name in chosen
+    ]
     own, parts = list(list_flags(kind).values()), []
     every = {each.name: each for each in own}
     for entry, (_, package, name) in zip(classes, chosen, strict=True):
@@ -86,10 +88,11 @@ def _make_entry(
 def choose_entries(
     kind: type[Any], rest: list[str], *, is_asking: bool = False
 ) -> tuple[list[Chosen], list[str]]:
-    """Flag, room and name of each entry that is asked for, and the other arguments.
+    """Flag, package and name of each entry that is asked for, and the other arguments.
 
     Raises:
-        ValueError: if a name is not one of its room; if one is lacking, unless help is asked for.
+        ValueError: if a name is not one of its package; if one is lacking, unless help is asked
+            for.
     """
     found: list[Chosen] = []
     for flag, package, *usual in list_wanted(kind):  # usually None: it may be left out

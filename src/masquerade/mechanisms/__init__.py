@@ -1,4 +1,4 @@
-"""Publish recordings: one mechanism a file. A room never imports a room."""
+"""Mechanisms: what a recording is published by."""
 
 from masquerade.catalog import CatalogEntry
 

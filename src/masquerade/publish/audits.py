@@ -32,7 +32,7 @@ from masquerade.training.method import Method, PromiseWithPublic
 
 if TYPE_CHECKING:
     from masquerade.audits import canaries as canary_runs
-    from masquerade.audits.canaries import CanaryRun, CanarySet
+    from masquerade.audits.canaries import CanaryRun
 else:
     canary_runs = lazy_module("masquerade.audits.canaries", extra="train")
 
@@ -298,7 +298,7 @@ def audit_claimant(
         films = min(films, claimant.units // 4)
         canaries = min(canaries, claimant.units - films)
     films = films if films >= _MIN_UNITS // 4 else 0
-    flock = CanarySet(
+    flock = canary_runs.CanarySet(
         planted=canaries,
         films=canary_runs.MadeUpFilms(count=films) if films else None,
         units=claimant.units,

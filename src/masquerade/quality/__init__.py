@@ -1,1 +1,1 @@
-"""What a published picture, signal or model is still good for; a room, and private."""
+"""What a published picture, signal or model is still good for; the figures are private."""
