@@ -18,6 +18,7 @@ from typing import Any, BinaryIO, ClassVar
 import numpy as np
 
 from masquerade import catalog
+from masquerade._optional import require_extra
 from masquerade.collection import Collection
 from masquerade.errors import BadInput
 from masquerade.events import DpEvent
@@ -431,6 +432,7 @@ def _begin_run(
     target: Path, noise: Noise, ledger: Ledger | None
 ) -> Iterator[tuple[OutputPlace, NoRunBill]]:
     """The model's place, and a bill; when the run is stopped, say what is owed for it."""
+    require_extra("torch", extra="train")  # before anything is read, or asked of a ledger
     if target.suffix != ".safetensors":
         target = final_name(target, noise)
         raise ValueError(f"Expected the output to end in .safetensors, got {target}.")
