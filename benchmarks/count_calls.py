@@ -22,7 +22,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-ONCE = ("scale", "guarantee", "as_unit", "plan")  # functions whose own calls are shown
+ONCE = ("scale", "compute_scale", "guarantee", "as_unit", "plan")  # functions whose own calls are shown
 HEAVY = (
     "masquerade.networks.mvit_layers",
     "masquerade.networks.lstm",

@@ -139,5 +139,5 @@ def test_what_a_mechanism_is_is_known_by_its_name(mechanism: Mechanism) -> None:
 def test_an_unknown_entry_is_refused_with_the_list() -> None:
     with pytest.raises(ValueError, match=r"did you mean gaussian_noise\?.*choose from"):
         catalog.make_example("mechanisms", "gausian_noise")
-    with pytest.raises(ValueError, match="room"):
+    with pytest.raises(ValueError, match="package"):
         catalog.list_entries("nowhere")
