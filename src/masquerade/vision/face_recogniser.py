@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 
 from masquerade import _check
-from masquerade._optional import require_extra
+from masquerade._optional import lazy_module
 from masquerade.errors import BadInput
 from masquerade.io import downloads
 from masquerade.vision import network_files
 from masquerade.vision.network_files import NetworkFile
 
-dlib = require_extra("dlib", extra="attack")
+dlib = lazy_module("dlib", extra="attack")
 
 
 NETWORKS = ("dlib_face_resnet", "dlib_face_points")
