@@ -22,7 +22,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-ONCE = ("scale", "compute_scale", "guarantee", "as_unit", "plan")  # functions whose own calls are shown
+# functions whose own calls are shown
+ONCE = ("scale", "compute_scale", "guarantee", "as_unit", "plan")
 HEAVY = (
     "masquerade.networks.mvit_layers",
     "masquerade.networks.lstm",

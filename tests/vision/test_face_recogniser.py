@@ -148,7 +148,8 @@ def test_without_dlib_the_line_that_installs_it_is_said() -> None:
     code = (
         "import sys; sys.modules['dlib'] = None\n"
         "from masquerade.errors import MissingExtra\n"
-        "try:\n    import masquerade.vision.face_recogniser\n"
+        "from masquerade.vision.face_recogniser import FaceRecogniser\n"
+        "try:\n    FaceRecogniser().load_networks()\n"
         "except MissingExtra as error:\n    print(error)\n"
     )
     assert "pip install 'masquerade[attack]'" in python(code)
