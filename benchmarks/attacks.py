@@ -184,7 +184,7 @@ def main() -> None:
     flags.add_argument("--device", default="cpu")
     flags.add_argument("--jobs", type=int, default=1)
     given = flags.parse_args()
-    wanted = QUESTIONS if given.list_questions == ["all"] else given.list_questions
+    wanted = QUESTIONS if given.questions == ["all"] else given.questions
     kept = Kept(path=given.kept)
     held = kept.read()
     every = [(q, s) for q in wanted for s in given.settings if fits(q, s)]

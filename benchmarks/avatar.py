@@ -122,8 +122,8 @@ def cut(count: int) -> None:
             with closing(study):
                 for _ in study.stream(iter(frames), frames.shape, noise):
                     pass
-                share = (true & ~study.masks("q")).sum() / max(1, true.sum())
-                frames_blurred = study.counted["frames_blurred"] / len(frames)
+                share = (true & ~study.stack_masks("q")).sum() / max(1, true.sum())
+                frames_blurred = study.receipt_counts["frames_blurred"] / len(frames)
             left.setdefault(name, []).append((float(share), frames_blurred))
     for name, shares in left.items():
         table = 100 * np.array(shares)

@@ -46,7 +46,7 @@ def main() -> None:
     targets = torch.rand(given.batch, JOINTS, 3, device=given.device) * spread
     print(f"{given.network}, {given.batch} records a step, {given.device}")
     for part in given.parts:
-        steps(net, part, crops, targets, given.list_chunks)
+        steps(net, part, crops, targets, given.chunks)
     inference(net, crops, given)
 
 

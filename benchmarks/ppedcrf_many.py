@@ -56,7 +56,7 @@ def amounts(frames: np.ndarray, unary: str) -> np.ndarray:
 def fields(shape: str, net: place_networks.PlaceTexture, pictures: torch.Tensor) -> torch.Tensor:
     """Noise (N, 3, H, W)."""
     if shape == "patterns":
-        return fooling.drawn(net, pictures)
+        return fooling.draw_textures(net, pictures)
     drawn = torch.randn_like(pictures)
     return drawn if shape == "white" else blurred(drawn)
 

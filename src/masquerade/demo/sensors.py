@@ -158,7 +158,7 @@ def _collect_votes(parts: dict[str, Any], method: Tempdiff) -> _EnsembleVotes:
 def make_chapter(progress: Progress = hide_progress) -> Chapter:
     """Teach on Stage and on a real watch, with our votes, with the papers', and with the truth."""
     stage = select_signals(STAGE)
-    stage["train"].make(progress=partial(progress, "wearers"))  # type: ignore[attr-defined]
+    stage["train"].make_recordings(progress=partial(progress, "wearers"))  # type: ignore[attr-defined]
     watch = select_signals(Watch(), public="8,9", test="10")
     pairs = [("Stage", stage, PEOPLE), ("a real watch", watch, REAL)]
     found: list[Labelling] = []
