@@ -54,7 +54,9 @@ class lazy_module:
     def __getattr__(self, name: str) -> Any:
         if name == "__wrapped__":  # asked of us by those who look for functions, not of the module
             raise AttributeError(name)
-        module = sys.modules.get(self._module) or require_extra(self._module, extra=self._extra)
+        module = sys.modules.get(self._module)
+        if module is None or getattr(module.__spec__, "_initializing", False):  # by another thread
+            module = require_extra(self._module, extra=self._extra)
         found = getattr(module, name)
         if isinstance(found, ModuleType):  # a part of a package is not asked for again
             self.__dict__[name] = found

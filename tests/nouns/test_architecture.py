@@ -6,6 +6,7 @@ import ast
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 
 import masquerade
 from conftest import python
+from masquerade._optional import lazy_module
 
 ROOT = Path(masquerade.__file__).parent
 REPO = ROOT.parent.parent
@@ -188,3 +190,13 @@ def test_the_project_speaks_of_itself_alone() -> None:
     for path in texts:
         if path.is_file():
             assert "/work/" not in path.read_text(), path
+
+
+def test_what_two_threads_ask_for_at_once_is_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "slow_package.py").write_text("import time\ntime.sleep(0.2)\nVALUE = 1\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    lazy = lazy_module("slow_package")
+    with ThreadPoolExecutor(2) as threads:
+        assert list(threads.map(lambda _: lazy.VALUE, range(2))) == [1, 1]

@@ -332,6 +332,7 @@ def test_a_stopped_folder_has_only_whole_outputs_and_can_be_resumed(
     words = ["release", tmp_path / "in", out, *SLOW, *jobs, "--keep-names"]
     process = started(out, *words)
     while not (out / "a.avi").exists():
+        assert process.poll() is None, process.communicate()
         time.sleep(0.01)
     if number is signal.SIGTERM:
         process.send_signal(number)  # its workers end with it
