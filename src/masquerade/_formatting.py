@@ -1,4 +1,6 @@
-"""Decimal rounding that only ever moves towards privacy.
+"""Numbers and texts for people: rounded towards privacy, made safe to print.
+
+Decimal rounding that only ever moves towards privacy.
 
 Text that is printed: made safe where it is from outside, and numbers of things.
 """

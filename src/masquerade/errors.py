@@ -1,4 +1,4 @@
-"""The errors that the doors turn into exit codes.
+"""The errors that the command line turns into exit codes.
 
 A wrong argument is an ordinary ``ValueError`` (exit 2). What else can go wrong
 has one class each::

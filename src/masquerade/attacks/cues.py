@@ -1,4 +1,6 @@
-"""How somebody moves, as worn sensors feel it: spectra of short windows.
+"""What an attacker knows people by: face, body, gait, outline, worn sensors; and what cues keep.
+
+How somebody moves, as worn sensors feel it: spectra of short windows.
 
 What a cue sees in a recording, kept in the private cache by what the cue was shown.
 

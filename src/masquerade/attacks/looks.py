@@ -1,4 +1,6 @@
-"""Networks that have learned what people look like; kept, since learning takes most of the time.
+"""What people look like: the questions, the pictures and the networks that learned the answers.
+
+Networks that have learned what people look like; kept, since learning takes most of the time.
 
 Yes-or-no labels from what is known of recordings: what an onlooker is asked about people.
 

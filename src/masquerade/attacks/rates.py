@@ -1,4 +1,6 @@
-"""A way of comparing features that is learned from people or places that one knows.
+"""How often an attacker is right: ranks, intervals over people or places, learned distances.
+
+A way of comparing features that is learned from people or places that one knows.
 
 Intervals by drawing people or places again and again, never frames.
 

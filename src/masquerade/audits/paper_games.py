@@ -1,4 +1,6 @@
-"""Video-DPRP's projection: one channel value of one pixel, seen through (P~, R).
+"""Games against two papers' claims: Video-DPRP's projection, and MaskDP's shared batches.
+
+Video-DPRP's projection: one channel value of one pixel, seen through (P~, R).
 
 MaskDP's batches: one shared batch shows who is in it; independent ones do not.
 """

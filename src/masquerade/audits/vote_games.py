@@ -1,4 +1,6 @@
-"""A person in or out of a teacher ensemble, put to the test through its own votes and ballot.
+"""Games about the noisy votes of teachers: GNMax, Gumbel-max, thresholds, TEMPDIFF, one person.
+
+A person in or out of a teacher ensemble, put to the test through its own votes and ballot.
 
 Everybody is made up. Half of the teachers learn one thing and half the opposite, so that the votes
 of every query stand level but for those that one person's data reaches; that person learns the one

@@ -1,6 +1,4 @@
-"""One thread multiplies matrices while other threads read and write: two would wait and spin.
-
-Where arrays live: the processor by default, a GPU inside ``with on("cuda")``.
+"""Where arrays live: the processor by default, a GPU inside ``with on("cuda")``.
 
 Arrays are numpy's on the processor and torch's on a GPU. Operators, slices and methods that both
 have are used as they are; what differs is here.
@@ -10,14 +8,7 @@ Capture work on a GPU as a graph: one at a time, and on a stream of its own.
 torch has one stream for that in the whole process, on whichever device came first. Work of another
 device would run past the graph, which then holds nothing, and a replay would give old results.
 
-Work of one shape on a GPU, captured as a graph and replayed: small steps wait for no host.
-
-The first calls compute as ever, the next one captures, and from then on it is replayed. A graph
-reads its input from memory that each call fills, keeps the constants that it uses, and hands out
-copies. Noise is no part of it: what the work asks for is drawn afresh before every replay
-(`masquerade.noise.source`). Where capturing is impossible, work is computed as ever.
-
-Noise where arrays are: on the processor, or on the GPU that was chosen.
+One thread multiplies matrices while other threads read and write: two would wait and spin.
 """
 
 from __future__ import annotations

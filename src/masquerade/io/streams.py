@@ -1,4 +1,6 @@
-"""Things that would fill the memory wait on disk, in a file without a name that ends with us.
+"""Work ahead of time on a thread, and things that wait on disk where memory would fill.
+
+Things that would fill the memory wait on disk, in a file without a name that ends with us.
 
 Work beside the caller's: a thread makes things ahead of time, or takes what is handed over.
 

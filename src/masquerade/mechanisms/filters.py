@@ -1,4 +1,6 @@
-"""Extremely low resolution, with the random movement of inverse super resolution.
+"""Plain filters without a proof: blur, mosaic, random mask, extremely low resolution.
+
+Extremely low resolution, with the random movement of inverse super resolution.
 
 Gaussian blur of frames, whole or inside given masks.
 

@@ -1,4 +1,6 @@
-"""The noisy covariance of projected frames, and the directions that it finds: an ablation.
+"""Random projections of frames: public matrices, the way back, and the covariance that is noised.
+
+The noisy covariance of projected frames, and the directions that it finds: an ablation.
 
 Rows are clipped to a public norm; the covariance of the clipped rows is released as a vector of its
 upper triangle, off-diagonal entries times sqrt 2, so that equal noise on every number of the vector

@@ -1,4 +1,6 @@
-"""A small network that turns random numbers into textures which make places hard to tell apart.
+"""The two networks of PPEDCRF: where a picture tells its place, and textures that hide it.
+
+A small network that turns random numbers into textures which make places hard to tell apart.
 
 White noise is spread over directions that no network looks at. These textures were taught against
 public networks and public places. They depend on nothing but the random numbers, and those are

@@ -1,4 +1,6 @@
-"""A small U-Net from pictures to pictures, and how it redraws the frames of a film.
+"""Small networks of our own for two cores: convolutions over time or pictures, and a U-Net.
+
+A small U-Net from pictures to pictures, and how it redraws the frames of a film.
 
 Down three times by two and up again, with what was seen on the way down laid beside. It has no
 fixed size: a picture is continued at its edges until its sides can be halved three times. Groups

@@ -1,4 +1,6 @@
-"""A model's file as what is attacked: who was learned from?
+"""What an attack is run on: published files tied to their recordings, or a model.
+
+A model's file as what is attacked: who was learned from?
 
 Train models like one that was published, on other halves of the recordings, for an attack.
 

@@ -1,4 +1,7 @@
-"""An audit of training: what a method, or a model's receipt, claims beside what canaries show."""
+"""Audits: the game of a mechanism by name, and of training by canaries.
+
+An audit of training: what a method, or a model's receipt, claims beside what canaries show.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Charge a training run to a ledger once, also when it is killed and taken up again.
+"""Who pays for what is published: nobody, the accounts of a recording, or those of a training run.
+
+Charge a training run to a ledger once, also when it is killed and taken up again.
 
 A slip beside the output names the run before anything is charged, so whatever is cut off, the same
 command finds the same entry. A charge is settled with the hash of one model before that model gets

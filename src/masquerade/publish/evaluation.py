@@ -1,4 +1,6 @@
-"""How well a model finds joints in photos: PCKh where heads have a size, COCO's table where asked.
+"""What is measured of a model or a film: accuracy, joints, pictures.
+
+How well a model finds joints in photos: PCKh where heads have a size, COCO's table where asked.
 
 Crops are around the people that the data set names, so that what is measured is where joints are,
 not who is found.

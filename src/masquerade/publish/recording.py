@@ -201,7 +201,7 @@ def release_swept(
 
 @dataclass(kw_only=True, eq=False)
 class _ReleasedOutput:
-    """A recording under a mechanism, for `doors.publish`; what cannot be written is refused.
+    """A recording under a mechanism, for `publish.spine`; what cannot be written is refused.
 
     Args:
         promise: the mechanism.

@@ -73,7 +73,7 @@ class Output(Protocol):
 
 
 class Bill(Protocol):
-    """Who pays. A null one (`doors.bill.NoBill`) stands where there is no ledger."""
+    """Who pays. A null one (`publish.bills.NoBill`) stands where there is no ledger."""
 
     @property
     def ledger_fields(self) -> Mapping[str, Any]:

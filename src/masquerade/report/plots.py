@@ -1,4 +1,6 @@
-"""The frontier of one mechanism: how much is left against how often a change is noticed.
+"""Plots as SVG text: lines, bars, intervals, series, and the frontier of a mechanism.
+
+The frontier of one mechanism: how much is left against how often a change is noticed.
 
 Line plots as SVG text.
 

@@ -1,4 +1,6 @@
-"""TEMPDIFF: teachers of several window lengths vote, with noise, on what people do.
+"""The methods of private training and of teacher ensembles, each a choice of parts.
+
+TEMPDIFF: teachers of several window lengths vote, with noise, on what people do.
 
 What methods with public pictures share: which pictures they are, and how much they teach.
 

@@ -1,4 +1,6 @@
-"""VGG16 [simonyan2015] and AlexNet [krizhevsky2012] up to their last convolution.
+"""Convolutional networks that have seen ImageNet or places, under their published names.
+
+VGG16 [simonyan2015] and AlexNet [krizhevsky2012] up to their last convolution.
 
 Their numbers are those of torchvision's ``features``. Weights come from torchvision's files, or
 from those that LPIPS was published with for JAX: pickles of arrays, which are read without running

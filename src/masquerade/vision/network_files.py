@@ -1,4 +1,6 @@
-"""Run a small network that comes as a TFLite file: one RGB picture in, tensors out.
+"""Files of networks: listed or the user's, opened with onnxruntime or as TFLite.
+
+Run a small network that comes as a TFLite file: one RGB picture in, tensors out.
 
 The file of a network: the listed asset, or one that the user brings.
 

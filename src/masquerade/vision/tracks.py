@@ -1,4 +1,6 @@
-"""Follow faces over frames, so that one that is missed for a moment stays covered.
+"""People and faces followed over frames, by their joints and by their boxes.
+
+Follow faces over frames, so that one that is missed for a moment stays covered.
 
 Boxes are linked to the track whose constant velocity foretells them best; the linking looks back
 only. What is covered in frame t is read off the tracks when the frames up to t + reach are known:

@@ -1,4 +1,6 @@
-r"""Planes of colour to 8-bit frames: the last step of a release, in one pass on a GPU.
+r"""Arithmetic of frames on the processor or a GPU: cosine transform, enlarging, 8-bit colour.
+
+Planes of colour to 8-bit frames: the last step of a release, in one pass on a GPU.
 
 The orthonormal cosine transform of a block of video, as matrix products.
 
